@@ -1,0 +1,179 @@
+"""Exceptions a caller can act on, and the checks that raise them.
+
+Every message reads `<name> must be <rule>, got <value>`.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polyarm.types import Array
+
+REWARD_LIMIT = 1e100  # its square, summed over 1e8 rewards, is still far from overflow
+CONTEXT_LIMIT = 1e8  # leverages x'Vx keep at least seven digits up to here
+
+
+class PolyarmError(Exception):
+    """Any error that polyarm raises on purpose."""
+
+
+class InvalidArgument(PolyarmError, ValueError):
+    """An argument breaks its rule; nothing was changed."""
+
+
+class UnknownArm(InvalidArgument, IndexError):
+    """There is no such arm."""
+
+
+class UnknownName(InvalidArgument, KeyError):
+    """No policy, scenario or option carries that name."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)
+
+
+class BrokenFile(PolyarmError, OSError):
+    """A file is missing, damaged, or written by another version or for other settings."""
+
+
+class MissingExtra(PolyarmError, ImportError):
+    """An optional part of polyarm is not installed."""
+
+
+def shown(value: object) -> str:
+    """Value as an error message shows it: short, on one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def require(holds: bool, name: str, rule: str, value: object, advice: str = "") -> None:
+    """Raise unless the rule holds."""
+    if not holds:
+        raise InvalidArgument(f"{name} must be {rule}, got {shown(value)}" + (f"; {advice}" if advice else ""))
+
+
+def require_context(context: ArrayLike, context_dim: int, name: str = "context") -> Array:
+    """Context as a float vector of the right length, finite and of sane size."""
+    if (  # the fast path: already what a kernel wants; NaN and infinities fail the comparison
+        isinstance(context, np.ndarray)
+        and context.dtype == np.float64
+        and context.shape == (context_dim,)
+        and context.flags.c_contiguous
+        and np.dot(context, context) <= CONTEXT_LIMIT**2
+    ):
+        return context
+    x = require_array(context, name)
+    if x.shape != (context_dim,):
+        raise InvalidArgument(
+            f"{name} must be a vector of {context_dim} numbers, got shape {x.shape}; "
+            "use np.ones(1) where there is no context"
+        )
+    require_finite(x, name)
+    require(
+        bool(np.dot(x, x) <= CONTEXT_LIMIT**2), name, f"of length at most {CONTEXT_LIMIT:g}", context, "rescale it"
+    )
+    return x
+
+
+def require_array(value: ArrayLike, name: str) -> Array:
+    """Value as a contiguous float array."""
+    try:
+        return np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} must be an array of numbers, got {shown(value)}") from None
+
+
+def require_finite(values: Array, name: str) -> None:
+    """Raise unless every entry is a finite number."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise InvalidArgument(
+            f"{name} must be finite, got {values[where]} at {where[0] if len(where) == 1 else where}"
+        )
+
+
+def require_reward(reward: float, name: str = "reward") -> float:
+    """Reward as a finite float of sane size."""
+    try:
+        y = float(reward)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} must be a number, got {shown(reward)}") from None
+    if -REWARD_LIMIT <= y <= REWARD_LIMIT:
+        return y
+    rule = f"at most {REWARD_LIMIT:g} in size" if math.isfinite(y) else "finite"
+    raise InvalidArgument(f"{name} must be {rule}, got {y}")
+
+
+def require_arm(arm: int, n_arms: int, name: str = "arm") -> int:
+    """Arm as an index of an existing arm."""
+    try:
+        index = arm.__index__()
+    except AttributeError:
+        raise UnknownArm(f"{name} must be an integer from 0 to {n_arms - 1}, got {shown(arm)}") from None
+    if 0 <= index < n_arms:
+        return index
+    raise UnknownArm(f"{name} must be an integer from 0 to {n_arms - 1}, got {arm}")
+
+
+def require_count(value: int, name: str, at_least: int = 1) -> int:
+    """Value as an integer that is large enough."""
+    try:
+        count = value.__index__()
+    except AttributeError:
+        raise InvalidArgument(f"{name} must be an integer of at least {at_least}, got {shown(value)}") from None
+    require(count >= at_least and not isinstance(value, bool), name, f"an integer of at least {at_least}", value)
+    return count
+
+
+def require_positive(value: float, name: str) -> float:
+    """Value as a finite float above zero."""
+    return require_number(value, name, "a finite number above 0", lambda v: v > 0)
+
+
+def require_number(value: float, name: str, rule: str, holds: Any = lambda v: True) -> float:
+    """Value as a finite float for which the rule holds."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} must be {rule}, got {shown(value)}") from None
+    require(math.isfinite(number) and bool(holds(number)), name, rule, value)
+    return number
+
+
+def require_name(name: str, known: Sequence[str], kind: str) -> str:
+    """Name, if it is a known one."""
+    if name not in known:
+        raise UnknownName(f"{kind} must be one of {', '.join(known)}, got {shown(name)}")
+    return name
+
+
+def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:
+    """Value as a symmetric positive definite (dim, dim) matrix; a number v means v times the identity, a vector the diagonal."""
+    matrix = require_array(value, name)
+    if matrix.ndim == 0:
+        matrix = float(matrix) * np.eye(dim)
+    elif matrix.shape == (dim,) and dim > 1:
+        matrix = np.diag(matrix)
+    matrix = matrix.reshape(1, 1) if dim == 1 and matrix.size == 1 else matrix
+    if matrix.shape != (dim, dim):
+        raise InvalidArgument(f"{name} must be a number, a vector of {dim} or a ({dim}, {dim}) matrix, got shape {matrix.shape}")
+    require_finite(matrix, name)
+    require(bool(np.allclose(matrix, matrix.T, rtol=1e-10, atol=0)), name, "symmetric", value)
+    eigenvalues = np.linalg.eigvalsh(matrix)
+    require(
+        bool(eigenvalues[0] > 1e-14 * eigenvalues[-1]), name, "positive definite", value,
+        f"its smallest eigenvalue is {eigenvalues[0]:.3g}",
+    )
+    return matrix
+
+
+def require_writable_parent(path: str | Path, name: str = "path") -> Path:
+    """Path whose folder exists, so that a file can be written there."""
+    target = Path(path)
+    require(target.parent.is_dir(), name, "in a folder that exists", str(path))
+    return target

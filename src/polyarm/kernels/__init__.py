@@ -1,0 +1,1 @@
+"""Numerics compiled by Numba: arrays in, arrays out."""
