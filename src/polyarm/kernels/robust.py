@@ -1,0 +1,227 @@
+"""One reward into the robust model: moves in its arm and in another, then everything the arms share.
+
+tables (A, rows, C)  labels (A, 2, C)  sizes (A, 2)    seating and components of every arm (robust_moves.py)
+centres (A, D, D + 2)                                  posterior of every arm's centre (robust_means.py)
+hyper (11,)  columns (6, D)  reservoir (64,)           what the arms share (robust_scales.py)
+law (18,)                                              the settings
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels.robust_component import COUNT, VAR, information, solve, squared_errors, sxy_row, w_row
+from polyarm.kernels.robust_means import find_centre, with_intercept
+from polyarm.kernels.robust_moves import make_moves, seat
+from polyarm.kernels.robust_scales import (
+    ARM_VAR,
+    CENTRE,
+    GAMMA,
+    NOISE,
+    NOISE_SHAPE,
+    ORIGIN,
+    PART_VAR,
+    SHARED,
+    SCALED,
+    SQUARE,
+    draw_inverse_gamma,
+    draw_shared,
+    remember,
+    take_scale,
+    set_variances,
+)
+from polyarm.kernels.triangle import solve_lower, solve_upper
+from polyarm.types import Array, IntArray, Rng
+
+
+@loop
+def prepare(T: Array, K: int, centre: Array, columns: Array, M: Array, B: Array, v: Array) -> None:
+    """Compute U and V of an arm's components and the posterior of its centre for the shared values of now."""
+    w0 = centre[:, columns.shape[1] + 1]
+    for k in range(K):
+        solve(T, k, w0, columns[PART_VAR], M, B, v)
+    find_centre(T, K, centre, columns)
+
+
+@step
+def draw_centre(centre: Array, v: Array, rng: Rng) -> None:
+    """Draw w0 from its posterior, mu + F^-T N(0, I)."""
+    D = v.shape[0]
+    for i in range(D):
+        v[i] = rng.standard_normal()
+    solve_upper(centre, v, D)
+    for i in range(D):
+        centre[i, D + 1] = centre[i, D] + v[i]
+
+
+@step
+def draw_slopes(T: Array, k: int, w0: Array, R: Array, M: Array, v: Array, rng: Rng) -> None:
+    """Draw w_k given w0 and its noise variance."""
+    D = v.shape[0]
+    information(T, k, R, M)
+    for i in range(D):
+        v[i] = T[sxy_row(D) + i, k] / T[VAR, k] + w0[i] / R[i]
+    solve_lower(M, v, D)
+    for i in range(D):
+        v[i] += rng.standard_normal()
+    solve_upper(M, v, D)
+    for i in range(D):
+        T[w_row(D) + i, k] = v[i]
+
+
+@loop
+def refresh(T: Array, K: int, centre: Array, columns: Array, a: float, b: float, M: Array, v: Array, rng: Rng) -> None:
+    """Draw an arm's centre, then every component's slopes, then their noise variances."""
+    D = columns.shape[1]
+    find_centre(T, K, centre, columns)
+    draw_centre(centre, v, rng)
+    for k in range(K):
+        draw_slopes(T, k, centre[:, D + 1], columns[PART_VAR], M, v, rng)
+        T[VAR, k] = draw_inverse_gamma(a + 0.5 * T[COUNT, k], b + 0.5 * squared_errors(T, k, D), rng)
+
+
+@kernel
+def prepare_all(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array) -> None:
+    """Bring every arm up to date with the shared values."""
+    D = columns.shape[1]
+    M, B, v = np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    set_variances(hyper, columns, law)
+    for arm in range(tables.shape[0]):
+        if law[SHARED] == 0.0 or sizes[arm, 1] == 0:
+            for j in range(D):
+                centres[arm, j, D + 1] = columns[CENTRE, j]
+        prepare(tables[arm], sizes[arm, 0], centres[arm], columns, M, B, v)
+
+
+@kernel
+def finish(
+    tables: Array,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    law: Array,
+    arm: int,
+    other: int,
+    rng: Rng,
+) -> None:
+    """Refresh the arms that moved, draw what the arms share, and bring every arm up to date."""
+    D = columns.shape[1]
+    M, v = np.empty((D, D)), np.empty(D)
+    a, b = law[NOISE_SHAPE], hyper[NOISE]
+    refresh(tables[arm], sizes[arm, 0], centres[arm], columns, a, b, M, v, rng)
+    if other != arm and sizes[other, 1] > 0:
+        refresh(tables[other], sizes[other, 0], centres[other], columns, a, b, M, v, rng)
+    draw_shared(tables, sizes, centres, hyper, columns, law, rng)
+    prepare_all(tables, sizes, centres, hyper, columns, law)
+
+
+@kernel
+def go_on(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    other_data: Array,
+    other_z: IntArray,
+    arm: int,
+    other: int,
+    n_moves: int,
+    n_other: int,
+    rng: Rng,
+) -> tuple[int, int]:
+    """Make the moves and finish; return how many of each are left where a table was full, and then call again."""
+    C, D = tables.shape[2], columns.shape[1]
+    work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    w0, R = centres[arm, :, D + 1], columns[PART_VAR]
+    gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
+    left = make_moves(
+        tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm], w0, R, gamma, a, b, data, z, n_moves, work, M, B, v, rng
+    )
+    if left > 0:
+        return left, n_other
+    T, label, place, size = tables[other], labels[other, 0], labels[other, 1], sizes[other]
+    w0 = centres[other, :, D + 1]
+    left = make_moves(T, label, place, size, w0, R, gamma, a, b, other_data, other_z, n_other, work, M, B, v, rng)
+    if left > 0:
+        return 0, left
+    finish(tables, sizes, centres, hyper, columns, law, arm, other, rng)
+    return 0, 0
+
+
+@kernel
+def go_on_from(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    other_data: Array,
+    other_z: IntArray,
+    arm: int,
+    other: int,
+    n_moves: int,
+    n_other: int,
+    source: Stream,
+) -> tuple[int, int]:
+    """As `go_on`."""
+    rng = generator(source)
+    return go_on(
+        tables, labels, sizes, centres, hyper, columns, law, data, z, other_data, other_z, arm, other, n_moves, n_other, rng
+    )
+
+
+@kernel
+def learn(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    other_data: Array,
+    other_z: IntArray,
+    arm: int,
+    other: int,
+    n_moves: int,
+    n_other: int,
+    reservoir: Array,
+    x: Array,
+    y: float,
+    source: Stream,
+) -> tuple[int, int]:
+    """Seat a reward, make at most 4 n moves in its arm and in the other, finish; return what is left as `go_on`."""
+    rng = generator(source)
+    C, D = tables.shape[2], columns.shape[1]
+    T, n = tables[arm], sizes[arm, 1]
+    remember(hyper, columns, reservoir, law, x, y, rng)
+    if hyper[SCALED] == 0.0 and hyper[SQUARE] != 1.0:
+        take_scale(tables, sizes, centres, hyper, columns)
+        prepare_all(tables, sizes, centres, hyper, columns, law)
+    work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    data[n, :D] = with_intercept(x, D)
+    data[n, D] = y - hyper[ORIGIN]
+    if n == 0 and law[SHARED] > 0.0:
+        for j in range(D):
+            centres[arm, j, D + 1] = columns[CENTRE, j] + math.sqrt(columns[ARM_VAR, j]) * rng.standard_normal()
+    w0, R = centres[arm, :, D + 1], columns[PART_VAR]
+    gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
+    seat(T, labels[arm, 0], labels[arm, 1], sizes[arm], w0, R, gamma, a, b, data, z, work, M, B, v, rng)
+    n_moves = min(n_moves, 4 * sizes[arm, 1])
+    n_other = 0 if other == arm else min(n_other, 4 * sizes[other, 1])
+    return go_on(
+        tables, labels, sizes, centres, hyper, columns, law, data, z, other_data, other_z, arm, other, n_moves, n_other, rng
+    )
