@@ -24,7 +24,8 @@ from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 FIRST_CAPACITY = 16  # components and rewards there is room for at first; both double when full
-Draws: TypeAlias = Literal["exact", "paper"]
+Draws: TypeAlias = Literal["exact", "paper", "weights"]
+DRAWS: dict[str, int] = {"paper": 0, "exact": 1, "weights": 2}
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class GibbsEngine:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
         dims = {arm.base.dim for arm in self.arms}
         require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
-        require_name(self.draws, ("exact", "paper"), "draws")
+        require_name(self.draws, tuple(DRAWS), "draws")
         object.__setattr__(self, "_prior", prior_of(self.arms))
 
     @property
@@ -200,7 +201,7 @@ class GibbsEngine:
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         columns, _, laws = self._prior
-        exact = self.draws == "exact"
+        exact = DRAWS[self.draws]
         means.draw_means(state.tables, state.sizes, columns, laws, x, exact, out, stream(rng))
         return out
 

@@ -15,6 +15,7 @@ from polyarm.kernels.robust_scales import (
     GAMMA,
     LAM,
     NOISE,
+    ORIGIN,
     RESERVOIR,
     RHO,
     SQUARE,
@@ -162,7 +163,7 @@ class RobustEngine:
 
     def expected_means(self, state: RobustState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward given the state, (n_arms,)."""
-        return self.moments(state, context)[0]
+        return np.asarray(self.moments(state, context)[0])
 
     def n_components(self, state: RobustState) -> IntArray:
         """Components in use, (n_arms,)."""
@@ -172,3 +173,33 @@ class RobustEngine:
         """Component of each of an arm's rewards, numbered 0, 1, ... by place."""
         n = state.sizes[arm, 1]
         return np.asarray(state.labels[arm, 1][state.seats[arm][:n]])
+
+    def predictive(self, state: RobustState, context: Array, arm: int) -> StudentMixture:
+        """Posterior predictive distribution of an arm's next reward in this context, given the state.
+
+        Components in use are normal; a new one is a Student-t with the variances of its slopes and noise added.
+        """
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        n = int(state.sizes[a, 0])
+        parts = np.empty((3, n + 1))
+        means.components(state.tables, state.sizes, state.centres, state.columns, x, a, parts)
+        counts, location, variance = parts
+        counts[n] = state.hyper[GAMMA]
+        shape = self.model.noise_shape
+        noise = np.append(state.tables[a, VAR, :n], state.hyper[NOISE] / shape)
+        dof = np.append(np.full(n, np.inf), 2 * shape)
+        return StudentMixture(counts / counts.sum(), dof, location + state.hyper[ORIGIN], np.sqrt(noise + variance))
+
+    def draw_densities(
+        self, state: RobustState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
+    ) -> Array:
+        """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        points = require_array(grid, "grid")
+        out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
+        tables, _, sizes, centres, hyper, columns = state[:6]
+        shape = self.model.noise_shape
+        means.draw_density(tables, sizes, centres, hyper, columns, shape, x, a, points, out, stream(rng))
+        return out

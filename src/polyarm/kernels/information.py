@@ -2,8 +2,9 @@
 
 mean, sd  (A,)  of every arm's mean reward: a normal posterior, independent over arms
 D      (A,)  expected regret of each arm: E[max] - mean
-I      (A,)  information of each arm: variance of its mean reward over which arm is best, sum_b P(b) (E[mu_a | b] - mean_a)^2
-The arm is drawn from the distribution q over arms that minimises (q'D)^2 / q'I; two arms are always enough.
+G      (A,)  information of each arm: how much of its mean reward's variance knowing the best arm b explains,
+             sum_b P(b) (E[mu_a | b] - mean_a)^2
+The arm is drawn from the distribution q over arms that minimises (q'D)^2 / q'G; two arms are always enough.
 """
 
 import math
@@ -15,8 +16,8 @@ from polyarm.types import Array, Rng
 
 
 @kernel
-def regret_and_information(mean: Array, sd: Array, n_draws: int, D: Array, I: Array, rng: Rng) -> None:
-    """Estimate D and I from joint draws of the arms' mean rewards."""
+def regret_and_information(mean: Array, sd: Array, n_draws: int, D: Array, G: Array, rng: Rng) -> None:
+    """Estimate D and G from joint draws of the arms' mean rewards."""
     A = mean.shape[0]
     count, total, draw = np.zeros(A), np.zeros((A, A)), np.empty(A)
     top = 0.0
@@ -32,40 +33,40 @@ def regret_and_information(mean: Array, sd: Array, n_draws: int, D: Array, I: Ar
             total[best, a] += draw[a]
     for a in range(A):
         D[a] = top / n_draws - mean[a]
-        I[a] = 0.0
+        G[a] = 0.0
         for b in range(A):
             if count[b] > 0.0:
-                I[a] += total[b, a] * total[b, a] / (count[b] * n_draws)
+                G[a] += total[b, a] * total[b, a] / (count[b] * n_draws)
 
 
 @kernel
-def best_share(D1: float, D2: float, I1: float, I2: float) -> float:
+def best_share(D1: float, D2: float, G1: float, G2: float) -> float:
     """Share of the first of two arms in the mix that minimises the ratio."""
     if D1 == D2:
-        return 1.0 if I1 >= I2 else 0.0
-    if I1 == I2:
+        return 1.0 if G1 >= G2 else 0.0
+    if G1 == G2:
         return 1.0 if D1 < D2 else 0.0
-    return min(max(D2 / (D1 - D2) - 2.0 * I2 / (I1 - I2), 0.0), 1.0)
+    return min(max(D2 / (D1 - D2) - 2.0 * G2 / (G1 - G2), 0.0), 1.0)
 
 
 @kernel
-def ratio(q: float, D1: float, D2: float, I1: float, I2: float) -> float:
+def ratio(q: float, D1: float, D2: float, G1: float, G2: float) -> float:
     """Squared expected regret per information of a mix of two arms."""
     regret = q * D1 + (1.0 - q) * D2
-    information = q * I1 + (1.0 - q) * I2
+    information = q * G1 + (1.0 - q) * G2
     return regret * regret / information if information > 0.0 else math.inf
 
 
 @kernel
-def find_mix(D: Array, I: Array, out: Array) -> None:
+def find_mix(D: Array, G: Array, out: Array) -> None:
     """Write the distribution over arms that minimises the ratio; without any information, the arm of least regret."""
     A = D.shape[0]
     lowest = math.inf
     first, second, share = int(np.argmin(D)), int(np.argmin(D)), 1.0
     for a in range(A):
         for b in range(a + 1, A):
-            for q in (0.0, 1.0, best_share(D[a], D[b], I[a], I[b])):
-                value = ratio(q, D[a], D[b], I[a], I[b])
+            for q in (0.0, 1.0, best_share(D[a], D[b], G[a], G[b])):
+                value = ratio(q, D[a], D[b], G[a], G[b])
                 if value < lowest:
                     lowest, first, second, share = value, a, b, q
     out[:] = 0.0
@@ -78,11 +79,11 @@ def choose(moments: Array, n_draws: int, out: Array, source: Stream) -> int:
     """Fill out (n_arms,) with the arms' shares in the mix and draw an arm from it."""
     rng = generator(source)
     A = moments.shape[1]
-    D, I = np.empty(A), np.empty(A)
-    regret_and_information(moments[0], moments[1], n_draws, D, I, rng)
+    D, G = np.empty(A), np.empty(A)
+    regret_and_information(moments[0], moments[1], n_draws, D, G, rng)
     for a in range(A):
         D[a] = max(D[a], 0.0)  # the estimate of E[max] may fall below the best mean
-    find_mix(D, I, out)
+    find_mix(D, G, out)
     u = rng.random()
     for a in range(A):
         u -= out[a]

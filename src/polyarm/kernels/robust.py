@@ -22,14 +22,14 @@ from polyarm.kernels.robust_scales import (
     NOISE_SHAPE,
     ORIGIN,
     PART_VAR,
-    SHARED,
     SCALED,
+    SHARED,
     SQUARE,
     draw_inverse_gamma,
     draw_shared,
     remember,
-    take_scale,
     set_variances,
+    take_scale,
 )
 from polyarm.kernels.triangle import solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
@@ -142,7 +142,23 @@ def go_on(
     w0, R = centres[arm, :, D + 1], columns[PART_VAR]
     gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
     left = make_moves(
-        tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm], w0, R, gamma, a, b, data, z, n_moves, work, M, B, v, rng
+        tables[arm],
+        labels[arm, 0],
+        labels[arm, 1],
+        sizes[arm],
+        w0,
+        R,
+        gamma,
+        a,
+        b,
+        data,
+        z,
+        n_moves,
+        work,
+        M,
+        B,
+        v,
+        rng,
     )
     if left > 0:
         return left, n_other
@@ -177,7 +193,22 @@ def go_on_from(
     """As `go_on`."""
     rng = generator(source)
     return go_on(
-        tables, labels, sizes, centres, hyper, columns, law, data, z, other_data, other_z, arm, other, n_moves, n_other, rng
+        tables,
+        labels,
+        sizes,
+        centres,
+        hyper,
+        columns,
+        law,
+        data,
+        z,
+        other_data,
+        other_z,
+        arm,
+        other,
+        n_moves,
+        n_other,
+        rng,
     )
 
 
@@ -223,5 +254,20 @@ def learn(
     n_moves = min(n_moves, 4 * sizes[arm, 1])
     n_other = 0 if other == arm else min(n_other, 4 * sizes[other, 1])
     return go_on(
-        tables, labels, sizes, centres, hyper, columns, law, data, z, other_data, other_z, arm, other, n_moves, n_other, rng
+        tables,
+        labels,
+        sizes,
+        centres,
+        hyper,
+        columns,
+        law,
+        data,
+        z,
+        other_data,
+        other_z,
+        arm,
+        other,
+        n_moves,
+        n_other,
+        rng,
     )

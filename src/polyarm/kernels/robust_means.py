@@ -16,7 +16,7 @@ import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, step
 from polyarm.kernels.robust_component import COUNT, MEAN, VAR, sxy_row
-from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, ORIGIN, PART_VAR
+from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, NOISE, ORIGIN, PART_VAR
 from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
 
@@ -179,9 +179,7 @@ def draw_means(
 
 
 @kernel
-def moments(
-    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, x: Array, out: Array
-) -> None:
+def moments(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, x: Array, out: Array) -> None:
     """Fill out (2, n_arms) with mean and standard deviation of every arm's mean reward."""
     D = columns.shape[1]
     C = tables.shape[2] + 1
@@ -204,9 +202,7 @@ def with_intercept(x: Array, D: int) -> Array:
 
 
 @kernel
-def components(
-    tables: Array, sizes: IntArray, centres: Array, columns: Array, x: Array, arm: int, out: Array
-) -> None:
+def components(tables: Array, sizes: IntArray, centres: Array, columns: Array, x: Array, arm: int, out: Array) -> None:
     """Fill out (3, K + 1) with count, mean and variance of x'w_k of every component in use and of an unseen one."""
     D = columns.shape[1]
     K = sizes[arm, 0]
@@ -217,3 +213,56 @@ def components(
         out[0, k] = tables[arm, COUNT, k] if k < K else 0.0
         out[1, k] = m[k]
         out[2, k] = v[k] + squared_length(G[k])
+
+
+@kernel
+def draw_density(
+    tables: Array,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    noise_shape: float,
+    x: Array,
+    arm: int,
+    grid: Array,
+    out: Array,
+    source: Stream,
+) -> None:
+    """Fill out (n_draws, len(grid)) with posterior draws of the density of an arm's reward at the grid's points."""
+    rng = generator(source)
+    D = columns.shape[1]
+    K, gamma, b = sizes[arm, 0], hyper[GAMMA], hyper[NOISE]
+    f = with_intercept(x, D)
+    m, v, G, h, weight = np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D)), np.empty(D), np.empty(K + 1)
+    locate(tables[arm], K, centres[arm], columns, f, m, v, G)
+    points = grid - hyper[ORIGIN]
+    for draw in range(out.shape[0]):
+        total = 0.0
+        for k in range(K + 1):
+            weight[k] = rng.standard_gamma(tables[arm, COUNT, k] if k < K else gamma)
+            total += weight[k]
+        for i in range(D):
+            h[i] = rng.standard_normal()
+        for k in range(K):
+            mean = m[k] + math.sqrt(v[k]) * rng.standard_normal() + np.dot(G[k], h)
+            add_normal(out[draw], points, weight[k] / total, mean, tables[arm, VAR, k])
+        left = weight[K] / total if total > 0.0 else 1.0
+        centre = m[K] + np.dot(G[K], h)
+        for _ in range(MAX_STICKS):
+            part = left * rng.beta(1.0, gamma) if left >= TAIL else left
+            mean = centre + math.sqrt(v[K]) * rng.standard_normal()
+            add_normal(out[draw], points, part, mean, b / rng.standard_gamma(noise_shape))
+            left -= part
+            if left <= 0.0:
+                break
+
+
+@kernel
+def add_normal(density: Array, points: Array, weight: float, mean: float, variance: float) -> None:
+    """Add weight times a normal density."""
+    if weight > 0.0:
+        scale = weight / math.sqrt(2.0 * math.pi * variance)
+        for i in range(points.shape[0]):
+            gap = points[i] - mean
+            density[i] += scale * math.exp(-0.5 * gap * gap / variance)

@@ -60,9 +60,7 @@ def draw_weighted(weight: Array, gap: Array, size: int, rng: Rng) -> int:
 
 
 @loop
-def add(
-    T: Array, k: int, w0: Array, R: Array, data: Array, i: int, M: Array, B: Array, v: Array
-) -> None:
+def add(T: Array, k: int, w0: Array, R: Array, data: Array, i: int, M: Array, B: Array, v: Array) -> None:
     """Add reward i to component k."""
     count_in(T, k, data, i, 1.0)
     if rank_one(T, k, data, i, 1.0, v):
@@ -94,9 +92,7 @@ def remove(
 
 
 @step
-def open_place(
-    T: Array, label: IntArray, place: IntArray, size: IntArray, w0: Array, R: Array, s2: float
-) -> int:
+def open_place(T: Array, label: IntArray, place: IntArray, size: IntArray, w0: Array, R: Array, s2: float) -> int:
     """Take the next place for a new, empty component."""
     k = size[0]
     reset(T, k, w0, R, s2)

@@ -56,10 +56,9 @@ def set_variances(hyper: Array, columns: Array, law: Array) -> None:
 
 @kernel
 def robust_scale(rewards: Array) -> tuple[float, float]:
-    """Median and squared scale, the larger of 1.4826 MAD and a quarter of the mean absolute deviation; 0 if all agree."""
+    """Median and squared scale: the larger of 1.4826 MAD and a quarter of the mean absolute deviation, squared."""
     n = rewards.shape[0]
-    middle = 0.5 * (n - 1)
-    low, high = int(math.floor(middle)), int(math.ceil(middle))
+    low, high = (n - 1) // 2, n // 2
     ordered = np.sort(rewards)
     median = 0.5 * (ordered[low] + ordered[high])
     gaps = np.sort(np.abs(rewards - median))

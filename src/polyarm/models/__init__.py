@@ -3,6 +3,7 @@
 from polyarm.models.base_measure import NormalInverseGamma
 from polyarm.models.linear import LinearGaussian, LinearParams
 from polyarm.models.mixture import LinearMixture, MixtureParams
+from polyarm.models.robust import RobustMixture, RobustParams
 from polyarm.models.student import StudentMixture
 
 __all__ = [
@@ -11,5 +12,7 @@ __all__ = [
     "LinearParams",
     "MixtureParams",
     "NormalInverseGamma",
+    "RobustMixture",
+    "RobustParams",
     "StudentMixture",
 ]

@@ -30,7 +30,8 @@ class RobustParams(NamedTuple):
 class RobustMixture:
     """Rewards of all arms in standard units: scale 1 and median 0.
 
-    y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, wide I),  L = diag(lam2),  s2_k ~ IG(noise_shape, b)
+    y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, wide I),  L = diag(lam2),
+    s2_k ~ IG(noise_shape, b)
     with lam2 ~ IG(arm_shape, arm_scale), rho ~ IG(part_shape, part_scale) or fixed at part_ratio where part_shape is 0,
     b ~ Gamma(noise_rate_shape, noise_rate), concentration ~ Gamma(*concentration_prior) or fixed where that is None.
     A pair holds the value for the slopes and for the intercept, which is a trailing 1 in x.

@@ -2,7 +2,9 @@
 
 from polyarm.policies.best_arm import BestArm, probability_best
 from polyarm.policies.greedy import Greedy
+from polyarm.policies.information import InformationDirected, MomentEngine
 from polyarm.policies.initial_pulls import InitialPulls, InitialPullsState
+from polyarm.policies.optimistic import OptimisticSampling, OptimisticState
 from polyarm.policies.presets import make_policy, policy_names
 from polyarm.policies.thompson import ThompsonSampling
 from polyarm.policies.ucb import BayesUCB, BayesUCBState
@@ -13,8 +15,12 @@ __all__ = [
     "BayesUCBState",
     "BestArm",
     "Greedy",
+    "InformationDirected",
     "InitialPulls",
     "InitialPullsState",
+    "MomentEngine",
+    "OptimisticSampling",
+    "OptimisticState",
     "ThompsonSampling",
     "Uniform",
     "make_policy",

@@ -2,15 +2,17 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from polyarm.errors import InvalidArgument, require, require_count, require_name
-from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, Sweeps
+from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, RobustEngine, Sweeps
 from polyarm.inference.gibbs import Draws
-from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
+from polyarm.policies.information import InformationDirected
 from polyarm.policies.initial_pulls import InitialPulls
+from polyarm.policies.optimistic import OptimisticSampling
 from polyarm.policies.thompson import ThompsonSampling
 from polyarm.policies.uniform import Uniform
 from polyarm.types import AnyPolicy
@@ -33,6 +35,26 @@ def nonparametric(
     base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
     arms = [LinearMixture(base, concentration, discount)] * n_arms
     return ThompsonSampling(GibbsEngine(arms, Budget(moves), draws))
+
+
+def robust(
+    n_arms: int,
+    context_dim: int,
+    *,
+    explore: Literal["information", "optimistic", "thompson"] = "information",
+    n_draws: int = 100,
+    moves: int = 48,
+    moves_elsewhere: int = 16,
+    **model: Any,
+) -> AnyPolicy:
+    """Mixtures that share a centre in arms that share scales, free of units, explored by information-directed sampling.
+
+    `model` are the settings of RobustMixture; `explore` names the rule that picks arms.
+    """
+    engine = RobustEngine(RobustMixture(n_arms, context_dim, **model), moves, moves_elsewhere)
+    if require_name(explore, ("information", "optimistic", "thompson"), "explore") == "information":
+        return InformationDirected(engine, n_draws)
+    return ThompsonSampling(engine) if explore == "thompson" else OptimisticSampling(engine)
 
 
 def nonparametric_paper(
@@ -122,6 +144,7 @@ def uniform(n_arms: int, context_dim: int) -> AnyPolicy:
 
 PRESETS: dict[str, Callable[..., AnyPolicy]] = {
     "nonparametric": nonparametric,
+    "robust": robust,
     "nonparametric-paper": nonparametric_paper,
     "pitman-yor": pitman_yor,
     "linear": linear,
