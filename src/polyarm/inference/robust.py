@@ -136,14 +136,30 @@ class RobustEngine:
         b = state.n_rewards % self.n_arms
         if b == a:
             b = (b + 1) % self.n_arms
-        rewards = (state.data[a], state.seats[a], state.data[b], state.seats[b])
-        budget = (self.moves, self.moves_elsewhere)
         source = stream(rng)
-        left = kernels.learn(*state[:6], self._law, *rewards, a, b, *budget, state.reservoir, x, y, source)
-        while left != (0, 0):
-            state = with_room_for_component(state)
-            left = kernels.go_on_from(*state[:6], self._law, *rewards, a, b, *left, source)
+        shared = (state.centres, state.hyper, state.columns, self._law)
+        kernels.take_in(state.tables, state.sizes, *shared, state.data[a], a, state.reservoir, x, y, source)
+        state = self._make_moves(state, a, int(state.sizes[a, 1]) + 1, self.moves, rng)
+        if b != a:
+            state = self._make_moves(state, b, int(state.sizes[b, 1]), self.moves_elsewhere, rng)
+        kernels.finish(state.tables, state.sizes, *shared, a, b, source)
         return state._replace(n_rewards=state.n_rewards + 1)
+
+    def _make_moves(self, state: RobustState, arm: int, seated: int, n_moves: int, rng: Rng) -> RobustState:
+        source, rewards = stream(rng), (state.data[arm], state.seats[arm])
+        left = kernels.moves_of(*state[:6], self._law, *rewards, arm, seated, n_moves, source)
+        while left > 0:
+            state = with_room_for_component(state)
+            left = kernels.moves_of(*state[:6], self._law, *rewards, arm, seated, left, source)
+        return state
+
+    def refresh(self, state: RobustState, rng: Rng) -> RobustState:
+        """State after another round of moves in every arm and of draws of all that is shared."""
+        for arm in range(self.n_arms):
+            state = self._make_moves(state, arm, int(state.sizes[arm, 1]), self.moves, rng)
+            shared = (state.centres, state.hyper, state.columns, self._law)
+            kernels.finish(state.tables, state.sizes, *shared, arm, arm, stream(rng))
+        return state
 
     def draw_means(self, state: RobustState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""

@@ -24,19 +24,26 @@ def regret_and_information(mean: Array, sd: Array, n_draws: int, D: Array, G: Ar
     for _ in range(n_draws):
         best = 0
         for a in range(A):
-            draw[a] = sd[a] * rng.standard_normal()
-            if mean[a] + draw[a] > mean[best] + draw[best]:
+            draw[a] = mean[a] + sd[a] * rng.standard_normal()
+            if draw[a] > draw[best]:
                 best = a
-        top += mean[best] + draw[best]
+        top += draw[best] - mean[best]
         count[best] += 1.0
         for a in range(A):
-            total[best, a] += draw[a]
+            total[best, a] += draw[a] - mean[a]
+    highest = 0.0
+    for b in range(A):
+        highest += count[b] * mean[b]
     for a in range(A):
-        D[a] = top / n_draws - mean[a]
+        own = 0.0  # the draws' own average: an arm best in every draw has no regret and tells nothing
+        for b in range(A):
+            own += total[b, a]
+        D[a] = max((highest - n_draws * mean[a] + top - own) / n_draws, 0.0)
         G[a] = 0.0
         for b in range(A):
             if count[b] > 0.0:
-                G[a] += total[b, a] * total[b, a] / (count[b] * n_draws)
+                gap = total[b, a] / count[b] - own / n_draws
+                G[a] += count[b] / n_draws * gap * gap
 
 
 @kernel
@@ -81,8 +88,6 @@ def choose(moments: Array, n_draws: int, out: Array, source: Stream) -> int:
     A = moments.shape[1]
     D, G = np.empty(A), np.empty(A)
     regret_and_information(moments[0], moments[1], n_draws, D, G, rng)
-    for a in range(A):
-        D[a] = max(D[a], 0.0)  # the estimate of E[max] may fall below the best mean
     find_mix(D, G, out)
     u = rng.random()
     for a in range(A):

@@ -13,7 +13,7 @@ import numpy as np
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
 from polyarm.kernels.robust_component import COUNT, VAR, information, solve, squared_errors, sxy_row, w_row
 from polyarm.kernels.robust_means import find_centre, with_intercept
-from polyarm.kernels.robust_moves import make_moves, seat
+from polyarm.kernels.robust_moves import make_moves
 from polyarm.kernels.robust_scales import (
     ARM_VAR,
     CENTRE,
@@ -25,6 +25,7 @@ from polyarm.kernels.robust_scales import (
     SCALED,
     SHARED,
     SQUARE,
+    STEPS,
     draw_inverse_gamma,
     draw_shared,
     remember,
@@ -104,21 +105,21 @@ def finish(
     law: Array,
     arm: int,
     other: int,
-    rng: Rng,
+    source: Stream,
 ) -> None:
     """Refresh the arms that moved, draw what the arms share, and bring every arm up to date."""
+    rng = generator(source)
     D = columns.shape[1]
     M, v = np.empty((D, D)), np.empty(D)
-    a, b = law[NOISE_SHAPE], hyper[NOISE]
-    refresh(tables[arm], sizes[arm, 0], centres[arm], columns, a, b, M, v, rng)
-    if other != arm and sizes[other, 1] > 0:
-        refresh(tables[other], sizes[other, 0], centres[other], columns, a, b, M, v, rng)
+    for moved in (arm, other):
+        if sizes[moved, 1] > 0 and (moved == arm or other != arm):
+            refresh(tables[moved], sizes[moved, 0], centres[moved], columns, law[NOISE_SHAPE], hyper[NOISE], M, v, rng)
     draw_shared(tables, sizes, centres, hyper, columns, law, rng)
     prepare_all(tables, sizes, centres, hyper, columns, law)
 
 
 @kernel
-def go_on(
+def moves_of(
     tables: Array,
     labels: IntArray,
     sizes: IntArray,
@@ -128,146 +129,53 @@ def go_on(
     law: Array,
     data: Array,
     z: IntArray,
-    other_data: Array,
-    other_z: IntArray,
     arm: int,
-    other: int,
+    seated: int,
     n_moves: int,
-    n_other: int,
-    rng: Rng,
-) -> tuple[int, int]:
-    """Make the moves and finish; return how many of each are left where a table was full, and then call again."""
+    source: Stream,
+) -> int:
+    """Seat rewards of an arm until `seated` have a seat, then make at most 4 n moves; return how many are left.
+
+    Moves are left over where the table was full: make room and call again.
+    """
+    rng = generator(source)
     C, D = tables.shape[2], columns.shape[1]
     work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
     w0, R = centres[arm, :, D + 1], columns[PART_VAR]
     gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
-    left = make_moves(
-        tables[arm],
-        labels[arm, 0],
-        labels[arm, 1],
-        sizes[arm],
-        w0,
-        R,
-        gamma,
-        a,
-        b,
-        data,
-        z,
-        n_moves,
-        work,
-        M,
-        B,
-        v,
-        rng,
-    )
-    if left > 0:
-        return left, n_other
-    T, label, place, size = tables[other], labels[other, 0], labels[other, 1], sizes[other]
-    w0 = centres[other, :, D + 1]
-    left = make_moves(T, label, place, size, w0, R, gamma, a, b, other_data, other_z, n_other, work, M, B, v, rng)
-    if left > 0:
-        return 0, left
-    finish(tables, sizes, centres, hyper, columns, law, arm, other, rng)
-    return 0, 0
+    n_moves = min(n_moves, 4 * seated)
+    return make_moves(T, label, place, size, w0, R, gamma, a, b, data, z, seated, n_moves, work, M, B, v, rng)
 
 
 @kernel
-def go_on_from(
+def take_in(
     tables: Array,
-    labels: IntArray,
     sizes: IntArray,
     centres: Array,
     hyper: Array,
     columns: Array,
     law: Array,
     data: Array,
-    z: IntArray,
-    other_data: Array,
-    other_z: IntArray,
     arm: int,
-    other: int,
-    n_moves: int,
-    n_other: int,
-    source: Stream,
-) -> tuple[int, int]:
-    """As `go_on`."""
-    rng = generator(source)
-    return go_on(
-        tables,
-        labels,
-        sizes,
-        centres,
-        hyper,
-        columns,
-        law,
-        data,
-        z,
-        other_data,
-        other_z,
-        arm,
-        other,
-        n_moves,
-        n_other,
-        rng,
-    )
-
-
-@kernel
-def learn(
-    tables: Array,
-    labels: IntArray,
-    sizes: IntArray,
-    centres: Array,
-    hyper: Array,
-    columns: Array,
-    law: Array,
-    data: Array,
-    z: IntArray,
-    other_data: Array,
-    other_z: IntArray,
-    arm: int,
-    other: int,
-    n_moves: int,
-    n_other: int,
     reservoir: Array,
     x: Array,
     y: float,
     source: Stream,
-) -> tuple[int, int]:
-    """Seat a reward, make at most 4 n moves in its arm and in the other, finish; return what is left as `go_on`."""
+) -> None:
+    """Write a reward to its arm's data and into the units; draw the centre of an arm that had no reward."""
     rng = generator(source)
-    C, D = tables.shape[2], columns.shape[1]
-    T, n = tables[arm], sizes[arm, 1]
+    D = columns.shape[1]
+    n = sizes[arm, 1]
+    first = hyper[STEPS] == 0.0
     remember(hyper, columns, reservoir, law, x, y, rng)
     if hyper[SCALED] == 0.0 and hyper[SQUARE] != 1.0:
         take_scale(tables, sizes, centres, hyper, columns)
+        first = True
+    if first:
         prepare_all(tables, sizes, centres, hyper, columns, law)
-    work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
     data[n, :D] = with_intercept(x, D)
     data[n, D] = y - hyper[ORIGIN]
     if n == 0 and law[SHARED] > 0.0:
         for j in range(D):
             centres[arm, j, D + 1] = columns[CENTRE, j] + math.sqrt(columns[ARM_VAR, j]) * rng.standard_normal()
-    w0, R = centres[arm, :, D + 1], columns[PART_VAR]
-    gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
-    seat(T, labels[arm, 0], labels[arm, 1], sizes[arm], w0, R, gamma, a, b, data, z, work, M, B, v, rng)
-    n_moves = min(n_moves, 4 * sizes[arm, 1])
-    n_other = 0 if other == arm else min(n_other, 4 * sizes[other, 1])
-    return go_on(
-        tables,
-        labels,
-        sizes,
-        centres,
-        hyper,
-        columns,
-        law,
-        data,
-        z,
-        other_data,
-        other_z,
-        arm,
-        other,
-        n_moves,
-        n_other,
-        rng,
-    )

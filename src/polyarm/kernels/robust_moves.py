@@ -194,13 +194,14 @@ def move(
     v: Array,
     rng: Rng,
 ) -> None:
-    """Draw the seat of reward i again, given all others."""
+    """Draw the seat of reward i again, given all others; reward n, the first without a seat, takes its first one."""
     weight, gap, q, e = work[0], work[1], work[2], work[3]
     n = size[1]
     K = size[0]
-    k0 = place[z[i]]
+    new = i == n
+    k0 = K if new else place[z[i]]
     score(T, K, data, i, weight, gap, q, e)
-    alone = T[COUNT, k0] == 1.0
+    alone = not new and T[COUNT, k0] == 1.0
     first = T[VAR, k0] if alone else b / rng.standard_gamma(a)
     second = b / rng.standard_gamma(a)
     if alone:
@@ -208,11 +209,12 @@ def move(
         score_new(K, second, gamma, w0, R, data, i, weight, gap)
         k = draw_weighted(weight, gap, K + 1, rng)
     else:
-        score_own(T, k0, w0, R, data, i, weight, gap, q, e, M, B, v)
+        if not new:
+            score_own(T, k0, w0, R, data, i, weight, gap, q, e, M, B, v)
         score_new(K, first, gamma, w0, R, data, i, weight, gap)
         score_new(K + 1, second, gamma, w0, R, data, i, weight, gap)
         k = draw_weighted(weight, gap, K + 2, rng)
-    if k == k0:
+    if k == k0 and not new:
         return
     if alone and k == K:  # the same table with another noise variance
         reset(T, k0, w0, R, second)
@@ -223,7 +225,9 @@ def move(
     old = z[i]
     z[i] = label[k]
     add(T, k, w0, R, data, i, M, B, v)
-    if alone:
+    if new:
+        size[1] += 1
+    elif alone:
         close_place(T, label, place, size, k0)
     else:
         remove(T, k0, w0, R, data, z, n, i, old, M, B, v)
@@ -242,6 +246,7 @@ def make_moves(
     b: float,
     data: Array,
     z: IntArray,
+    seated: int,
     n_moves: int,
     work: Array,
     M: Array,
@@ -249,45 +254,13 @@ def make_moves(
     v: Array,
     rng: Rng,
 ) -> int:
-    """Move uniformly drawn rewards until the table is full; return how many moves are left."""
-    for left in range(n_moves, 0, -1):
+    """Seat rewards until `seated` have a seat, then move uniformly drawn ones; return how many moves are left.
+
+    Both stop when the table is full.
+    """
+    for left in range(n_moves + seated - size[1], 0, -1):
         if not has_room(T, size):
             return left
-        i = int(rng.random() * size[1])
+        i = size[1] if size[1] < seated else int(rng.random() * size[1])
         move(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng)
     return 0
-
-
-@loop
-def seat(
-    T: Array,
-    label: IntArray,
-    place: IntArray,
-    size: IntArray,
-    w0: Array,
-    R: Array,
-    gamma: float,
-    a: float,
-    b: float,
-    data: Array,
-    z: IntArray,
-    work: Array,
-    M: Array,
-    B: Array,
-    v: Array,
-    rng: Rng,
-) -> None:
-    """Seat reward n, the first that has no label yet; the table has room."""
-    weight, gap, q, e = work[0], work[1], work[2], work[3]
-    i = size[1]
-    K = size[0]
-    score(T, K, data, i, weight, gap, q, e)
-    first, second = b / rng.standard_gamma(a), b / rng.standard_gamma(a)
-    score_new(K, first, gamma, w0, R, data, i, weight, gap)
-    score_new(K + 1, second, gamma, w0, R, data, i, weight, gap)
-    k = draw_weighted(weight, gap, K + 2, rng)
-    if k >= K:
-        k = open_place(T, label, place, size, w0, R, first if k == K else second)
-    z[i] = label[k]
-    size[1] += 1
-    add(T, k, w0, R, data, i, M, B, v)
