@@ -5,6 +5,9 @@ D      (A,)  expected regret of each arm: E[max] - mean
 G      (A,)  information of each arm: how much of its mean reward's variance knowing the best arm b explains,
              sum_b P(b) (E[mu_a | b] - mean_a)^2
 The arm is drawn from the distribution q over arms that minimises (q'D)^2 / q'G; two arms are always enough.
+Both are estimated from N draws around the known means, so the estimate of G is never far below sd^2 / N: an arm known
+much worse than the best one keeps being tried now and then.  (Centring on the draws' own average removes that; it
+cost 6 to 8 regret on mixture-a, mixture-b and linear.)
 """
 
 import math
@@ -24,26 +27,19 @@ def regret_and_information(mean: Array, sd: Array, n_draws: int, D: Array, G: Ar
     for _ in range(n_draws):
         best = 0
         for a in range(A):
-            draw[a] = mean[a] + sd[a] * rng.standard_normal()
-            if draw[a] > draw[best]:
+            draw[a] = sd[a] * rng.standard_normal()
+            if mean[a] - mean[best] + draw[a] > draw[best]:
                 best = a
-        top += draw[best] - mean[best]
+        top += mean[best] - mean[0] + draw[best]
         count[best] += 1.0
         for a in range(A):
-            total[best, a] += draw[a] - mean[a]
-    highest = 0.0
-    for b in range(A):
-        highest += count[b] * mean[b]
+            total[best, a] += draw[a]
     for a in range(A):
-        own = 0.0  # the draws' own average: an arm best in every draw has no regret and tells nothing
-        for b in range(A):
-            own += total[b, a]
-        D[a] = max((highest - n_draws * mean[a] + top - own) / n_draws, 0.0)
+        D[a] = max(top / n_draws - (mean[a] - mean[0]), 0.0)
         G[a] = 0.0
         for b in range(A):
             if count[b] > 0.0:
-                gap = total[b, a] / count[b] - own / n_draws
-                G[a] += count[b] / n_draws * gap * gap
+                G[a] += total[b, a] * total[b, a] / (count[b] * n_draws)
 
 
 @kernel

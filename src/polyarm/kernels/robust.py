@@ -28,6 +28,7 @@ from polyarm.kernels.robust_scales import (
     STEPS,
     draw_inverse_gamma,
     draw_shared,
+    least_noise,
     remember,
     set_variances,
     take_scale,
@@ -72,14 +73,17 @@ def draw_slopes(T: Array, k: int, w0: Array, R: Array, M: Array, v: Array, rng: 
 
 
 @loop
-def refresh(T: Array, K: int, centre: Array, columns: Array, a: float, b: float, M: Array, v: Array, rng: Rng) -> None:
+def refresh(
+    T: Array, K: int, centre: Array, columns: Array, a: float, b: float, least: float, M: Array, v: Array, rng: Rng
+) -> None:
     """Draw an arm's centre, then every component's slopes, then their noise variances."""
     D = columns.shape[1]
     find_centre(T, K, centre, columns)
     draw_centre(centre, v, rng)
     for k in range(K):
         draw_slopes(T, k, centre[:, D + 1], columns[PART_VAR], M, v, rng)
-        T[VAR, k] = draw_inverse_gamma(a + 0.5 * T[COUNT, k], b + 0.5 * squared_errors(T, k, D), rng)
+        shape, scale = a + 0.5 * T[COUNT, k], b + 0.5 * squared_errors(T, k, D)
+        T[VAR, k] = max(draw_inverse_gamma(shape, scale, rng), least)
 
 
 @kernel
@@ -111,9 +115,10 @@ def finish(
     rng = generator(source)
     D = columns.shape[1]
     M, v = np.empty((D, D)), np.empty(D)
-    for moved in (arm, other):
-        if sizes[moved, 1] > 0 and (moved == arm or other != arm):
-            refresh(tables[moved], sizes[moved, 0], centres[moved], columns, law[NOISE_SHAPE], hyper[NOISE], M, v, rng)
+    a, b, least = law[NOISE_SHAPE], hyper[NOISE], least_noise(hyper)
+    refresh(tables[arm], sizes[arm, 0], centres[arm], columns, a, b, least, M, v, rng)
+    if other != arm and sizes[other, 1] > 0:
+        refresh(tables[other], sizes[other, 0], centres[other], columns, a, b, least, M, v, rng)
     draw_shared(tables, sizes, centres, hyper, columns, law, rng)
     prepare_all(tables, sizes, centres, hyper, columns, law)
 

@@ -31,6 +31,8 @@ SHARED, LEARNED, INTERCEPT, FIXED_UNITS = 14, 15, 16, 17
 RESERVOIR = 64
 NO_SHARE = 1e-8  # variance of an arm's centre, as a share of its components', where arms have no centre of their own
 RHO_LOW, RHO_HIGH = 1e-6, 1e6  # keeps Q - QVQ to six digits; no data reach these
+LAM_LOW, LAM_HIGH = 1e-12, 1e12  # of lam2 in units of S2, against overflow
+NOISE_LOW = 1e-12  # of s2 in units of S2 + lam2: a signal 10^6 times its noise still leaves four digits to solve with
 
 
 @step
@@ -116,6 +118,12 @@ def take_scale(tables: Array, sizes: IntArray, centres: Array, hyper: Array, col
 
 
 @step
+def least_noise(hyper: Array) -> float:
+    """Smallest noise variance that leaves the equations solvable."""
+    return NOISE_LOW * (hyper[SQUARE] + hyper[LAM] + hyper[LAM + 1])
+
+
+@step
 def draw_inverse_gamma(shape: float, scale: float, rng: Rng) -> float:
     """One draw of IG(shape, scale)."""
     return scale / rng.standard_gamma(shape)
@@ -145,7 +153,8 @@ def draw_spreads(
         rho = hyper[RHO + g] if shared else 1.0
         shape = law[LAM_SHAPE + g] + 0.5 * (n_among[g] + n_within[g])
         scale = law[LAM_SCALE + g] * hyper[SQUARE] + 0.5 * (among[g] + within[g] / rho)
-        hyper[LAM + g] = draw_inverse_gamma(shape, scale, rng)
+        drawn = draw_inverse_gamma(shape, scale, rng)
+        hyper[LAM + g] = min(max(drawn, LAM_LOW * hyper[SQUARE]), LAM_HIGH * hyper[SQUARE])
         if shared and law[RHO_SHAPE + g] > 0.0:
             shape = law[RHO_SHAPE + g] + 0.5 * n_within[g]
             scale = law[RHO_SCALE + g] + 0.5 * within[g] / hyper[LAM + g]
@@ -214,7 +223,8 @@ def draw_noise(tables: Array, sizes: IntArray, hyper: Array, law: Array, rng: Rn
             count += 1.0
             total += 1.0 / tables[arm, VAR, k]
     shape = law[NOISE_RATE_SHAPE] + law[NOISE_SHAPE] * count
-    hyper[NOISE] = rng.standard_gamma(shape) / (law[NOISE_RATE] / hyper[SQUARE] + total)
+    drawn = rng.standard_gamma(shape) / (law[NOISE_RATE] / hyper[SQUARE] + total)
+    hyper[NOISE] = max(drawn, 100.0 * least_noise(hyper))  # so that a proposed s2 hardly ever falls below the least
 
 
 @kernel
