@@ -28,7 +28,7 @@ Options: TypeAlias = tuple[tuple[str, Any], ...]
 
 def policy_names() -> tuple[str, ...]:
     """Every policy that a study can name."""
-    return (*presets.NAMES, "optimal", *NETWORKS)
+    return (*presets.policy_names(), "optimal", *NETWORKS)
 
 
 @dataclass(frozen=True, slots=True)
