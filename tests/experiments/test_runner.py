@@ -26,9 +26,7 @@ SETTINGS: dict[str, Any] = {"realizations": 20, "horizon": 60, "seed": 5}
 
 def numbers(found: Comparison | Path) -> pa.Table:
     """Every row but the time it took."""
-    table = (
-        pq.read_table(found).replace_schema_metadata(None) if isinstance(found, Path) else found.results.table
-    )
+    table = pq.read_table(found).replace_schema_metadata(None) if isinstance(found, Path) else found.results.table
     return table.drop_columns(["seconds"])
 
 
@@ -89,9 +87,7 @@ def test_another_study_in_the_folder_is_refused(tmp_path: Path) -> None:
     compare("mixture-a", MINE, 2, 10, 5, out=tmp_path)
     content = (tmp_path / "results.parquet").read_bytes()
     for changed in ({"seed": 6}, {"horizon": 11}):
-        with pytest.raises(
-            InvalidArgument, match=f"out must be a folder of the same study.*{next(iter(changed))}"
-        ):
+        with pytest.raises(InvalidArgument, match=f"out must be a folder of the same study.*{next(iter(changed))}"):
             compare("mixture-a", MINE, 2, **({"horizon": 10, "seed": 5} | changed), out=tmp_path)
     with pytest.raises(InvalidArgument, match="one with scenario"):
         compare("mixture-b", MINE, 2, 10, 5, out=tmp_path)
@@ -119,9 +115,7 @@ def start_slow_study(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
 
 
 @pytest.mark.parametrize(("workers", "blow"), [(1, signal.SIGKILL), (2, signal.SIGKILL), (2, signal.SIGINT)])
-def test_killed_study_resumes_to_identical_results(
-    tmp_path: Path, workers: int, blow: signal.Signals
-) -> None:
+def test_killed_study_resumes_to_identical_results(tmp_path: Path, workers: int, blow: signal.Signals) -> None:
     folder = tmp_path / "out"
     victim = start_slow_study(folder, workers)
     deadline = time.monotonic() + 60
@@ -207,10 +201,7 @@ def test_policy_names_and_options() -> None:
         compare("mixture-a", ["optimal", "optimal"])
     with pytest.raises(InvalidArgument, match=r"number of components is unknown.*n_components"):
         compare("exponential", ["oracle-mixture"])
-    assert (
-        Contender("linear", (("noise_var", 1.0), ("prior_mean", 0))).label
-        == "linear:noise_var=1.0,prior_mean=0"
-    )
+    assert Contender("linear", (("noise_var", 1.0), ("prior_mean", 0))).label == "linear:noise_var=1.0,prior_mean=0"
 
 
 def test_unreachable_cluster_is_told() -> None:

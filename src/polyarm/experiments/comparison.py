@@ -132,6 +132,4 @@ def difference_table(verdict: dict[str, Any]) -> Table:
         (label, found["versus"], found["mean"], *found["ci95"], float(f"{found['p_holm']:.2g}"))
         for label, found in verdict["differences"].items()
     )
-    return Table(
-        "paired differences (t intervals; p-values corrected for their number)", DIFFERENCE_HEADS, rows
-    )
+    return Table("paired differences (t intervals; p-values corrected for their number)", DIFFERENCE_HEADS, rows)

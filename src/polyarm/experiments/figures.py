@@ -68,7 +68,7 @@ def draw_density(axes: Any, density: ArmDensity, title: str = "") -> None:
     if len(density.rewards) >= 10:
         axes.hist(
             density.rewards,
-            bins=24,
+            bins=40,
             range=(density.grid[0], density.grid[-1]),
             density=True,
             color="#BBBBBB",
@@ -102,10 +102,10 @@ def draw_arms(axes: Any, steps: IntArray, values: Array, y_label: str, title: st
 def regret_figure(curves: Sequence[Curve], shares: Sequence[Curve], title: str) -> Any:
     """Cumulative regret beside the share of best-arm plays."""
     figure, axes = new_figure(1, 2)
-    draw_curves(axes[0, 0], curves, "cumulative expected regret (mean, std shaded)", floor=0.0)
-    draw_curves(axes[0, 1], shares, "share of best-arm plays (mean, se shaded)", legend=False)
+    draw_curves(axes[0, 0], curves, "cumulative expected regret", floor=0.0)
+    draw_curves(axes[0, 1], shares, "share of best-arm plays", legend=False)
     axes[0, 1].set_ylim(0, 1.02)
-    figure.suptitle(title)
+    figure.suptitle(f"{title} (mean; shaded: its 95 % confidence interval)")
     return figure
 
 
@@ -118,9 +118,7 @@ def density_figure(learnt: Learnt, title: str) -> Any:
         draw_density(panel, density, f"arm {density.arm}")
     for panel in axes.flat[len(learnt.densities) :]:
         panel.set_visible(False)
-    where = ", ".join(f"{value:.2g}" for value in learnt.context[:6]) + (
-        ", ..." if len(learnt.context) > 6 else ""
-    )
+    where = ", ".join(f"{value:.2g}" for value in learnt.context[:6]) + (", ..." if len(learnt.context) > 6 else "")
     figure.suptitle(f"{title}, at context ({where})")
     return figure
 

@@ -59,7 +59,5 @@ class Results:
         """Whether the last tenth of each run plays the best arm less than half of the time."""
         plays = self.curves(label, "optimal_plays")
         start = last_tenth(self.horizon)
-        before = plays[:, self.steps == start].sum(
-            axis=1
-        )  # no such checkpoint where the run has a single step
+        before = plays[:, self.steps == start].sum(axis=1)  # no such checkpoint where the run has a single step
         return np.asarray((plays[:, -1] - before) / (self.horizon - start) < 0.5, dtype=np.float64)

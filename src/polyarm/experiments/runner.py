@@ -25,9 +25,7 @@ from polyarm.experiments.seeds import policy_rng, policy_seed, world_rng
 from polyarm.experiments.store import Done, Store, runs_of
 from polyarm.types import World
 
-PIECE = (
-    8  # realisations between two writes: a crash loses at most these, and a write costs a few milliseconds
-)
+PIECE = 8  # realisations between two writes: a crash loses at most these, and a write costs a few milliseconds
 BATCH = 100  # the same for policies that play many worlds at once
 
 
@@ -101,9 +99,7 @@ def run_piece(piece: Piece) -> pa.Table:
         world = _world(study, realization)
         policy = contender.build(study.scenario, world)
         if not tables:  # load compiled code before the clock runs
-            play(
-                policy, shorten(world, 2 * study.scenario.environment.n_arms + 2), policy_rng(0, 0, "warm up")
-            )
+            play(policy, shorten(world, 2 * study.scenario.environment.n_arms + 2), policy_rng(0, 0, "warm up"))
         run = play(policy, world, policy_rng(study.seed, realization, contender.label))
         tables.append(record(contender.label, realization, world, run))
     return pa.concat_tables(tables)
@@ -172,25 +168,19 @@ def run_study(
     about = {"settings": study.settings, "versions": versions()}
     inline = Inline()  # batched policies have the device to themselves
     streams = (
-        _completed(
-            executor, run_piece, _pieces(study, done, False), 1 if isinstance(executor, Inline) else window
-        ),
+        _completed(executor, run_piece, _pieces(study, done, False), 1 if isinstance(executor, Inline) else window),
         _completed(inline, run_batch, _pieces(study, done, True), 1),
     )
     for stream in streams:
         for table in stream:
-            store.add(
-                table, {**about, "timing": {"finished": time.time(), "since_start_s": time.time() - start}}
-            )
+            store.add(table, {**about, "timing": {"finished": time.time(), "since_start_s": time.time() - start}})
             rows.append(table)
             advance(len(runs_of(table)))
     table = pa.concat_tables(rows).sort_by(
         [("policy", "ascending"), ("realization", "ascending"), ("step", "ascending")]
     )
     if len(rows) > 1 or store.pieces.exists():
-        store.finish(
-            table, {**about, "timing": {"finished": time.time(), "since_start_s": time.time() - start}}
-        )
+        store.finish(table, {**about, "timing": {"finished": time.time(), "since_start_s": time.time() - start}})
     return Results(_select(table, study), study.settings)
 
 

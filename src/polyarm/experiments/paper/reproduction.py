@@ -1,0 +1,60 @@
+"""Reproduce a table or figure of the paper, or all of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from polyarm.errors import require_count, require_name, require_writable_parent
+from polyarm.experiments.executors import open_executor
+from polyarm.experiments.paper.targets import NAMES, TARGETS
+from polyarm.experiments.report import html_report, markdown_summary
+from polyarm.experiments.sections import Section
+from polyarm.experiments.store import require_folder, write_atomically
+from polyarm.experiments.tables import show
+from polyarm.experiments.workplace import Workplace
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line says about a reproduction."""
+
+    out: Path
+    realizations: int | None = None
+    seed: int = 0
+    workers: int = 1
+    cluster: str | None = None
+    data: str | None = None
+    networks: bool = False
+    summary: Path | None = None
+    progress: bool = False
+    command: str = "polyarm reproduce"
+
+
+def reproduce(names: Sequence[str], settings: Settings) -> list[Section]:
+    """Run the targets of those names, write their files and the report, and print their tables."""
+    chosen = list(NAMES) if "all" in names else [require_name(name, (*NAMES, "all"), "target") for name in names]
+    if settings.realizations is not None:
+        require_count(settings.realizations, "realizations")
+    if settings.summary:
+        require_writable_parent(settings.summary, "summary")
+    folder = require_folder(settings.out)
+    sections = []
+    with open_executor(settings.workers, settings.cluster) as executor:
+        place = Workplace(
+            folder,
+            executor,
+            settings.realizations,
+            settings.seed,
+            settings.data,
+            settings.networks,
+            settings.progress,
+        )
+        for target in (target for target in TARGETS if target.name in chosen):
+            section = target.run(place)
+            section.write(folder)
+            show(section.table)
+            sections.append(section)
+    write_atomically(folder / "report.html", html_report(sections, settings.command).encode())
+    if settings.summary:
+        markdown_summary(sections, settings.summary, settings.command)
+    return sections
