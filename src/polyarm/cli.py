@@ -50,6 +50,7 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="local processes (default: all cores)")
     parser.add_argument("--cluster", metavar="ADDRESS", help="run on the Dask cluster at this address instead")
     parser.add_argument("--data", metavar="FILE", help="local copy of the oncology data")
+    parser.add_argument("--device", choices=["cpu", "gpu"], help="where networks run (default: the best there is)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -123,6 +124,7 @@ def run_compare(options: argparse.Namespace) -> int:
         out=options.out,
         reference=options.reference,
         only=options.only,
+        device=options.device,
         progress=not options.quiet,
     )
     if options.json:
@@ -149,6 +151,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
         cluster=options.cluster,
         data=options.data,
         networks=options.networks,
+        device=options.device,
         summary=options.summary,
         progress=not options.quiet,
         command=_command(options),

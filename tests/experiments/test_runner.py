@@ -7,11 +7,11 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import gamblers
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.experiments import gamblers
 
 from polyarm.environments import StaticGaussian
 from polyarm.errors import BrokenFile, InvalidArgument, UnknownName
@@ -86,7 +86,8 @@ def test_metadata_tells_settings_and_versions(tmp_path: Path) -> None:
 def test_another_study_in_the_folder_is_refused(tmp_path: Path) -> None:
     compare("mixture-a", MINE, 2, 10, 5, out=tmp_path)
     content = (tmp_path / "results.parquet").read_bytes()
-    for changed in ({"seed": 6}, {"horizon": 11}):
+    changes: list[dict[str, Any]] = [{"seed": 6}, {"horizon": 11}]
+    for changed in changes:
         with pytest.raises(InvalidArgument, match=f"out must be a folder of the same study.*{next(iter(changed))}"):
             compare("mixture-a", MINE, 2, **({"horizon": 10, "seed": 5} | changed), out=tmp_path)
     with pytest.raises(InvalidArgument, match="one with scenario"):
@@ -104,13 +105,13 @@ def test_damaged_results_are_told(tmp_path: Path) -> None:
 
 def start_slow_study(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     code = (
-        "import gamblers\nfrom polyarm.experiments.comparison import compare\n"
+        "from tests.experiments import gamblers\nfrom polyarm.experiments.comparison import compare\n"
         "if __name__ == '__main__':\n"
         f"    compare('mixture-a', {{'slow': gamblers.slow}}, 64, 40, 9, workers={workers}, out={str(folder)!r})\n"
     )
     script = folder.parent / "study.py"
     script.write_text(code)
-    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
     return subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": paths})
 
 

@@ -19,7 +19,7 @@ class Curve(NamedTuple):
 
 
 def regret_curves(results: Results, column: str = "regret", band: str = "ci") -> list[Curve]:
-    """Mean cumulative regret of every policy; the band is one `std`, or the 95 % confidence interval `ci` of the mean."""
+    """Mean cumulative regret of every policy; the band is one `std`, or the 95 % interval `ci` of the mean."""
     return [_curve(label, results.steps, results.curves(label, column), band) for label in results.labels]
 
 

@@ -38,6 +38,7 @@ class Study:
     realizations: tuple[int, ...]
     horizon: int
     seed: int = 0
+    device: str | None = None  # of the policies that play many worlds at once
 
     def __post_init__(self) -> None:
         require_count(len(self.realizations), "realizations")
@@ -112,9 +113,8 @@ def run_batch(piece: Piece) -> pa.Table:
     stacked = World(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
     seeds = np.array([policy_seed(study.seed, number, contender.label) for number in numbers])
     module: Any = contender.simulator()
-    arms, seconds = module.simulate(
-        contender.name, stacked, seeds, progress=None, **contender.full_options(study.scenario)
-    )
+    options = contender.full_options(study.scenario)
+    arms, seconds = module.simulate(contender.name, stacked, seeds, device=study.device, **options)
     each = float(np.sum(seconds)) / len(numbers)
     runs = (Run(np.asarray(row, dtype=np.int64), each) for row in arms)
     rows = zip(numbers, worlds, runs, strict=True)

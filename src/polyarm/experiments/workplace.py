@@ -24,12 +24,13 @@ class Workplace:
     seed: int = 0
     data: str | None = None
     networks: bool = False
+    device: str | None = None
     progress: bool = False
 
     def results(self, scenario: str, policies: list[PolicyLike], horizon: int, realizations: int) -> Results:
         """Results of a study, run as far as the folder does not hold it yet."""
         count = realizations if self.realizations is None else self.realizations
-        study = make_study(make_scenario(scenario, self.data), policies, count, horizon, self.seed)
+        study = make_study(make_scenario(scenario, self.data), policies, count, horizon, self.seed, device=self.device)
         name = re.sub("[^a-z0-9.]+", "-", f"{study.scenario.name}-t{horizon}-seed{self.seed}")
         store = Store(require_folder(self.folder / "runs" / name), study.identity)
         with progress_bar(f"{scenario}, t = {horizon}", count_missing(study, store), self.progress) as advance:

@@ -79,7 +79,7 @@ def wide_grid(rewards: Array) -> Array:
     low, high = rewards.min(), rewards.max()
     margin = 0.5 * (high - low)
     dense = np.quantile(rewards, np.linspace(0, 1, 600))
-    bulk = np.linspace(*np.quantile(rewards, [0.01, 0.99]), 600)
+    bulk = np.linspace(np.quantile(rewards, 0.01), np.quantile(rewards, 0.99), 600)
     return np.unique(np.concatenate([dense, bulk, np.linspace(low - margin, high + margin, 600)]))
 
 
@@ -151,7 +151,9 @@ class ConvergenceTarget:
         figure, axes = figures.new_figure(*grid_of(len(self.scenarios)), scale=0.8)
         for i, panel in enumerate(axes.flat):
             mine = decays[i * len(POLICIES) : (i + 1) * len(POLICIES)]
-            draw_decay(panel, mine) if mine else panel.set_visible(False)
+            if mine:
+                draw_decay(panel, mine)
+            panel.set_visible(bool(mine))
         figure.suptitle(f"{self.title} (mean; shaded: 5 to 95 % of realisations)")
         return Section(self.name, self.title, NOTE, table, figure)
 

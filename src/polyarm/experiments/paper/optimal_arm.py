@@ -18,18 +18,14 @@ SHARES = (0.1, 0.5, 1.0)  # of the horizon
 
 def share_rows(outcome: Outcome) -> list[tuple[Cell, ...]]:
     """Share of best-arm plays in the window that ends at each part of the horizon."""
-    curves = optimal_curves(outcome.results, n_points=20)
-    at = [round(share * len(curves[0].steps)) - 1 for share in SHARES]
-    shown = {entry.policy: entry.shown for entry in outcome.entries}
-    return [
-        (outcome.panel.scenario, shown[curve.label], *(f"{curve.mean[max(i, 0)]:.1%}" for i in at)) for curve in curves
-    ]
+    curves = outcome.named(optimal_curves(outcome.results, n_points=20))
+    at = [max(round(share * len(curves[0].steps)) - 1, 0) for share in SHARES]
+    return [(outcome.panel.scenario, curve.label, *(f"{curve.mean[i]:.1%}" for i in at)) for curve in curves]
 
 
 def draw_shares(axes: Any, outcome: Outcome) -> None:
     """Share of best-arm plays against time."""
-    shown = {entry.policy: entry.shown for entry in outcome.entries}
-    curves = [curve._replace(label=shown[curve.label]) for curve in optimal_curves(outcome.results)]
+    curves = outcome.named(optimal_curves(outcome.results))
     figures.draw_curves(axes, curves, "share of best-arm plays", outcome.panel.scenario)
     axes.set_ylim(0, 1.02)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyarm.experiments import figures
 from polyarm.experiments.contenders import parse_contender
-from polyarm.experiments.curves import regret_curves
+from polyarm.experiments.curves import Curve, regret_curves
 from polyarm.experiments.paper.published import Published
 from polyarm.experiments.results import Results
 from polyarm.experiments.sections import Section
@@ -17,8 +17,22 @@ from polyarm.experiments.statistics import summarize, z_score
 from polyarm.experiments.tables import Cell, Table
 from polyarm.experiments.workplace import Workplace
 
-HEADS = ("scenario", "policy", "T", "ours", "± se", "std", "observed std", "median", "95 %", "locked in")
-HEADS += ("published", "published std", "z", "within 3 se")
+HEADS = (
+    "scenario",
+    "policy",
+    "T",
+    "ours",
+    "± se",
+    "std",
+    "observed std",
+    "median",
+    "95 %",
+    "locked in",
+    "published",
+    "published std",
+    "z",
+    "within 3 se",
+)
 
 
 class Entry(NamedTuple):
@@ -52,6 +66,11 @@ class Outcome(NamedTuple):
     def entries(self) -> list[Entry]:
         """The entries that were run."""
         return [entry for entry in self.panel.entries if entry.policy in self.results.labels]
+
+    def named(self, curves: Sequence[Curve]) -> list[Curve]:
+        """The curves with the names that the legend shows."""
+        shown = {entry.policy: entry.shown for entry in self.entries}
+        return [curve._replace(label=shown[curve.label]) for curve in curves]
 
 
 def regret_row(outcome: Outcome, entry: Entry) -> tuple[Cell, ...]:
@@ -94,29 +113,53 @@ def grid_of(count: int) -> tuple[int, int]:
 
 
 def panel_figure(outcomes: Sequence[Outcome], draw: Callable[[Any, Outcome], None], title: str) -> Any:
-    """One panel per outcome."""
+    """One panel per outcome, with one legend where all panels would have the same."""
     rows, columns = grid_of(len(outcomes))
-    figure, axes = figures.new_figure(rows, columns, scale=1.0 if len(outcomes) == 1 else 0.8)
+    figure, axes = figures.new_figure(rows, columns, scale=0.85)
     for outcome, panel in zip(outcomes, axes.flat, strict=False):
         draw(panel, outcome)
     for panel in axes.flat[len(outcomes) :]:
         panel.set_visible(False)
+    figures.share_legend(figure, axes.flat[: len(outcomes)])
+    figure.suptitle(title)
+    return figure
+
+
+def pair_figure(outcome: Outcome, title: str) -> Any:
+    """Observed regret as in the paper, beside expected regret, which has no noise of rewards in it."""
+    figure, axes = figures.new_figure(1, 2)
+    draw_regret(axes[0, 0], outcome)
+    axes[0, 0].set_title("as in the paper: observed regret (mean, std shaded; crosses: published)", fontsize="medium")
+    draw_expected(axes[0, 1], outcome)
+    axes[0, 1].set_title("expected regret (mean; shaded: its 95 % confidence interval)", fontsize="medium")
+    figures.share_legend(figure, axes.flat)
     figure.suptitle(title)
     return figure
 
 
 def draw_regret(axes: Any, outcome: Outcome) -> None:
     """Mean observed regret with one std shaded, and a cross for every published value at its step."""
-    shown = {entry.policy: entry.shown for entry in outcome.entries}
-    curves = regret_curves(outcome.results, "observed_regret", "std")
-    named = [curve._replace(label=shown[curve.label]) for curve in curves]
-    figures.draw_curves(axes, named, "cumulative regret", outcome.panel.scenario)
+    curves = outcome.named(regret_curves(outcome.results, "observed_regret", "std"))
+    figures.draw_curves(axes, curves, "cumulative observed regret", outcome.panel.scenario)
+    mark_published(axes, outcome)
+    low = min(0.0, min(float(np.min(curve.mean)) for curve in curves))
+    axes.set_ylim(bottom=1.1 * low)
+
+
+def draw_expected(axes: Any, outcome: Outcome) -> None:
+    """Mean expected regret with the confidence interval of the mean, and the published values."""
+    curves = outcome.named(regret_curves(outcome.results))
+    figures.draw_curves(axes, curves, "cumulative expected regret", outcome.panel.scenario, floor=0.0)
+    mark_published(axes, outcome)
+    axes.set_ylim(bottom=0)
+
+
+def mark_published(axes: Any, outcome: Outcome) -> None:
+    """A cross for every published value, at its step."""
     for position, entry in enumerate(outcome.entries):
         if entry.published:
             style = {"color": figures.style_of(position)["color"], "zorder": 5, "clip_on": False}
             axes.plot(outcome.panel.horizon, entry.published.mean, "X", markersize=8, markeredgecolor="white", **style)
-    low = min(0.0, min(float(np.min(curve.mean)) for curve in curves))
-    axes.set_ylim(bottom=1.1 * low)
 
 
 @dataclass(frozen=True)
@@ -140,6 +183,10 @@ class PanelTarget:
     def run(self, place: Workplace) -> Section:
         """Regret table with z-scores, and regret curves with the published end values."""
         outcomes = self.outcomes(place)
-        title = f"{self.title} (mean, std shaded; crosses: published)"
         table = regret_table(self.title, outcomes)
-        return Section(self.name, self.title, self.note, table, panel_figure(outcomes, draw_regret, title))
+        return Section(self.name, self.title, self.note, table, self._figure(outcomes))
+
+    def _figure(self, outcomes: Sequence[Outcome]) -> Any:
+        if len(outcomes) == 1:
+            return pair_figure(outcomes[0], self.title)
+        return panel_figure(outcomes, draw_regret, f"{self.title} (mean, std shaded; crosses: published)")

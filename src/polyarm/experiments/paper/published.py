@@ -111,10 +111,11 @@ _ROWS: dict[str, tuple[tuple[float, float] | None, ...]] = {
     ),
 }
 
-TABLES: dict[str, dict[str, Published]] = {
-    scenario: {label: Published(*row[j], 500) for label, row in _ROWS.items() if row[j] is not None}  # type: ignore[misc]
-    for j, scenario in enumerate(SCENARIOS)
-}
+TABLES: dict[str, dict[str, Published]] = {name: {} for name in SCENARIOS}
+for _label, _row in _ROWS.items():
+    for _name, _found in zip(SCENARIOS, _row, strict=True):
+        if _found is not None:
+            TABLES[_name][_label] = Published(*_found, 500)
 
 ORACLE: dict[str, tuple[float, float]] = {  # T = 500, gaussian T = 1500
     "linear-gaussian/a2-0.1": (22.5, 22.0),

@@ -25,6 +25,7 @@ class Settings:
     cluster: str | None = None
     data: str | None = None
     networks: bool = False
+    device: str | None = None
     summary: Path | None = None
     progress: bool = False
     command: str = "polyarm reproduce"
@@ -47,6 +48,7 @@ def reproduce(names: Sequence[str], settings: Settings) -> list[Section]:
             settings.seed,
             settings.data,
             settings.networks,
+            settings.device,
             settings.progress,
         )
         for target in (target for target in TARGETS if target.name in chosen):
