@@ -115,8 +115,15 @@ def start_slow_study(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": paths})
 
 
+@pytest.fixture(scope="module")
+def uninterrupted() -> pa.Table:
+    return numbers(compare("mixture-a", {"slow": gamblers.slow}, 64, 40, 9))
+
+
 @pytest.mark.parametrize(("workers", "blow"), [(1, signal.SIGKILL), (2, signal.SIGKILL), (2, signal.SIGINT)])
-def test_killed_study_resumes_to_identical_results(tmp_path: Path, workers: int, blow: signal.Signals) -> None:
+def test_killed_study_resumes_to_identical_results(
+    tmp_path: Path, uninterrupted: pa.Table, workers: int, blow: signal.Signals
+) -> None:
     folder = tmp_path / "out"
     victim = start_slow_study(folder, workers)
     deadline = time.monotonic() + 60
@@ -131,9 +138,8 @@ def test_killed_study_resumes_to_identical_results(tmp_path: Path, workers: int,
     assert not (folder / "results.parquet").exists()
     times = pa.concat_tables([pq.read_table(path).replace_schema_metadata(None) for path in kept])
 
-    resumed = compare("mixture-a", {"slow": gamblers.slow}, 64, 40, 9, workers=2, out=folder)
-    uninterrupted = compare("mixture-a", {"slow": gamblers.slow}, 64, 40, 9, workers=2)
-    assert numbers(resumed).equals(numbers(uninterrupted))
+    resumed = compare("mixture-a", {"slow": gamblers.slow}, 64, 40, 9, out=folder)
+    assert numbers(resumed).equals(uninterrupted)
     done = pa.compute.is_in(resumed.results.table["realization"], times["realization"])
     kept_seconds = times.sort_by([("realization", "ascending"), ("step", "ascending")])["seconds"]
     assert resumed.results.table.filter(done)["seconds"].equals(kept_seconds)  # not run again

@@ -62,6 +62,12 @@ def draw_curves(
     axes.legend(fontsize="small", frameon=False)
 
 
+def decades(values: Array) -> tuple[float, float]:
+    """Limits of a logarithmic axis: whole powers of ten around the values, so that its labels never crowd."""
+    low, high = np.floor(np.log10(values.min())), np.ceil(np.log10(values.max()))
+    return float(10**low), float(10 ** max(high, low + 1))
+
+
 def share_legend(figure: Any, panels: Iterable[Any]) -> None:
     """Put one legend under the figure instead of the same one into every panel."""
     legends = [panel.get_legend() for panel in panels]

@@ -5,10 +5,10 @@ from polyarm.experiments.paper.panels import Entry, Panel, PanelTarget
 from polyarm.experiments.paper.published import TABLES
 
 SHOWN = {
-    "nonparametric-paper": "Nonparametric TS (paper's settings)",
+    "nonparametric-paper": "Nonparametric TS",
     "linear-showdown": "LinearGaussian TS",
-    "nonparametric": "nonparametric (our default)",
-    "linear": "linear (no intercept)",
+    "nonparametric": "ours: nonparametric",
+    "linear": "ours: linear",
     "neural-linear": "NeuralLinear",
     "neural-bootstrapped": "NeuralBootstrapped",
     "neural-rms": "NeuralRMS",

@@ -112,6 +112,7 @@ def draw_decay(axes: Any, decays: Sequence[Decay]) -> None:
     slope = decays[0].distances.mean() * np.sqrt(counts[len(counts) // 2] / counts)
     axes.loglog(counts, slope, color="#444444", linestyle=":", linewidth=1.2, label="slope of n^(-1/2)")
     axes.set(xlabel="rewards per arm n", ylabel="total variation", title=decays[0].scenario)
+    axes.set_ylim(figures.decades(np.concatenate([decay.distances.mean(axis=0) for decay in decays])))
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.legend(fontsize="small", frameon=False)
 
@@ -154,6 +155,7 @@ class ConvergenceTarget:
             if mine:
                 draw_decay(panel, mine)
             panel.set_visible(bool(mine))
+        figures.share_legend(figure, axes.flat[: len(self.scenarios)])
         figure.suptitle(f"{self.title} (mean; shaded: 5 to 95 % of realisations)")
         return Section(self.name, self.title, NOTE, table, figure)
 

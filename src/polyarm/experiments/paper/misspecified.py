@@ -14,7 +14,7 @@ TARGET = PanelTarget(
             "heavy-tailed",
             500,
             (
-                Entry(NONPARAMETRIC, "Nonparametric TS (paper's settings)", MINE),
+                Entry(NONPARAMETRIC, "Nonparametric TS", MINE),
                 Entry("linear", "TS with one Gaussian per arm", GAUSSIAN),
             ),
         ),

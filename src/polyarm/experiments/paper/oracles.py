@@ -7,5 +7,5 @@ from polyarm.experiments.paper.published import ORACLE, Published
 def oracle_panel(scenario: str, horizon: int, nonparametric: str, oracle: str, realizations: int) -> Panel:
     """Nonparametric TS beside the oracle, with the end values of the published figure over so many realisations."""
     mine, theirs = (Published(mean, None, realizations) for mean in ORACLE[scenario])
-    entries = (Entry(nonparametric, "Nonparametric TS (paper's settings)", mine), Entry(oracle, "Oracle TS", theirs))
+    entries = (Entry(nonparametric, "Nonparametric TS", mine), Entry(oracle, "Oracle TS", theirs))
     return Panel(scenario, horizon, entries)

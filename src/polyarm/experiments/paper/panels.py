@@ -146,9 +146,14 @@ def draw_regret(axes: Any, outcome: Outcome) -> None:
     axes.set_ylim(bottom=1.1 * low)
 
 
-def draw_expected(axes: Any, outcome: Outcome) -> None:
+def draw_spread(axes: Any, outcome: Outcome) -> None:
+    """Mean expected regret with one std shaded, and the published values."""
+    draw_expected(axes, outcome, "std")
+
+
+def draw_expected(axes: Any, outcome: Outcome, band: str = "ci") -> None:
     """Mean expected regret with the confidence interval of the mean, and the published values."""
-    curves = outcome.named(regret_curves(outcome.results))
+    curves = outcome.named(regret_curves(outcome.results, band=band))
     figures.draw_curves(axes, curves, "cumulative expected regret", outcome.panel.scenario, floor=0.0)
     mark_published(axes, outcome)
     axes.set_ylim(bottom=0)
@@ -189,4 +194,4 @@ class PanelTarget:
     def _figure(self, outcomes: Sequence[Outcome]) -> Any:
         if len(outcomes) == 1:
             return pair_figure(outcomes[0], self.title)
-        return panel_figure(outcomes, draw_regret, f"{self.title} (mean, std shaded; crosses: published)")
+        return panel_figure(outcomes, draw_spread, f"{self.title} (mean, std shaded; crosses: published)")

@@ -51,6 +51,7 @@ def draw_times(axes: Any, outcome: Outcome) -> None:
     axes.barh(names, means, xerr=spread, color=figures.COLOURS[5], ecolor="#444444")
     axes.invert_yaxis()
     axes.set(xscale="log", xlabel="seconds per realisation", title=outcome.panel.scenario)
+    axes.set_xlim(figures.decades(means))
     axes.spines[["top", "right"]].set_visible(False)
 
 
