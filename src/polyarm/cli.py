@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polyarm
-from polyarm.errors import PolyarmError, require_writable_parent
+from polyarm.errors import PolyarmError, require_extra, require_writable_parent
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
 
@@ -78,6 +78,7 @@ def _add_reproduce(commands: Any) -> None:
     parser.add_argument("target", nargs="+", help="names from `polyarm list targets`, or `all`")
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="folder (default: results)")
     parser.add_argument("--networks", action="store_true", help="also run the networks and the Gaussian process")
+    parser.add_argument("--gp-realizations", type=int, metavar="R", help="fewer realisations for the slow multitask-gp")
     parser.add_argument("--summary", type=Path, metavar="FILE", help="write a Markdown summary with small figures")
     _add_study_options(parser)
     parser.set_defaults(command=run_reproduce)
@@ -113,6 +114,8 @@ def run_compare(options: argparse.Namespace) -> int:
 
     if options.json:
         require_writable_parent(options.json, "json")
+    if options.out:
+        require_extra("matplotlib", "figures")
     found = compare(
         make_scenario(options.scenario, options.data),
         options.policy,
@@ -152,6 +155,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
         data=options.data,
         networks=options.networks,
         device=options.device,
+        gp_realizations=options.gp_realizations,
         summary=options.summary,
         progress=not options.quiet,
         command=_command(options),

@@ -1,3 +1,4 @@
+import importlib.util
 import os
 import signal
 import subprocess
@@ -5,6 +6,7 @@ import sys
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,14 @@ import pytest
 from tests.experiments import gamblers
 
 from polyarm.environments import StaticGaussian
-from polyarm.errors import BrokenFile, InvalidArgument, UnknownName
+from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, UnknownName
 from polyarm.experiments.comparison import Comparison, compare
 from polyarm.experiments.contenders import Contender
 from polyarm.experiments.executors import local_processes, open_executor
+from polyarm.experiments.play import play
+from polyarm.experiments.seeds import policy_rng
 from polyarm.experiments.store import read_metadata
+from polyarm.types import IntArray, World
 
 MINE = {"greedy": gamblers.greedy, "bold": gamblers.bold}
 SETTINGS: dict[str, Any] = {"realizations": 20, "horizon": 60, "seed": 5}
@@ -218,3 +223,35 @@ def test_unreachable_cluster_is_told() -> None:
         open_executor(cluster="nonsense://x"),
     ):
         pass
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="the networks are installed")
+def test_missing_networks_are_told() -> None:
+    with pytest.raises(MissingExtra, match=r"pip install 'polyarm\[neural\]'"):
+        compare("mixture-a", ["neural-rms"], 1, 5)
+
+
+def test_batched_policies_give_the_same_rows(whole: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulator that plays many worlds at once slots into a study: here it plays what `bold` plays."""
+    greedy = gamblers.bold(2, 2)
+    numbers_seen: list[int] = []
+
+    def simulate(
+        name: str, worlds: World, seeds: IntArray, device: str | None, **options: object
+    ) -> tuple[IntArray, float]:
+        assert worlds.contexts.shape == (len(seeds), 60, 2)
+        assert len(set(seeds.tolist())) == len(seeds)
+        first = len(numbers_seen)
+        numbers_seen.extend(seeds)
+        rngs = (policy_rng(5, first + i, "bold") for i in range(len(seeds)))
+        arms = [play(greedy, World(*parts), rng).arms for *parts, rng in zip(*worlds, rngs, strict=True)]
+        return np.array(arms), 1.0
+
+    simulator = SimpleNamespace(simulate=simulate, REALIZATIONS_PER_CALL=7)
+    monkeypatch.setattr(Contender, "simulator", lambda self: simulator if self.name == "neural-rms" else None)
+    monkeypatch.setattr(Contender, "build", lambda self, *args: greedy)
+    table = compare("mixture-a", ["neural-rms"], **SETTINGS).results.table
+    wanted = whole.filter(pa.compute.field("policy") == "bold")
+    assert table.drop_columns(["policy", "seconds"]).equals(wanted.drop_columns(["policy"]))
+    assert table["seconds"][0].as_py() == pytest.approx(1 / 7)
+    assert len(numbers_seen) == 20

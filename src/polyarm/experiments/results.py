@@ -30,7 +30,7 @@ class Results:
 
     @property
     def realizations(self) -> IntArray:
-        """Numbers of the realisations, ascending."""
+        """Numbers of the realisations, ascending (of the first policy: a slow one may have fewer)."""
         return np.unique(self._rows(self.labels[0])["realization"].to_numpy()).astype(np.int64)
 
     @property
@@ -45,7 +45,7 @@ class Results:
         """A column of one policy, (realisations, checkpoints), and for plays one axis more, the arms."""
         values = self._rows(label)[column]
         array = np.array(values.to_pylist() if column == "plays" else values.to_numpy(), dtype=np.float64)
-        return array.reshape(len(self.realizations), len(self.steps), *array.shape[1:])
+        return array.reshape(-1, len(self.steps), *array.shape[1:])
 
     def final(self, label: str, column: str = "regret") -> Array:
         """A column of one policy at the last step, one value per realisation."""

@@ -21,6 +21,7 @@ HEADS = (
     "scenario",
     "policy",
     "T",
+    "R",
     "ours",
     "± se",
     "std",
@@ -82,13 +83,15 @@ def regret_row(outcome: Outcome, entry: Entry) -> tuple[Cell, ...]:
     head = (outcome.panel.scenario, entry.shown, outcome.panel.horizon)
     published = (entry.published.mean, entry.published.std) if entry.published else (None, None)
     if entry.policy not in outcome.results.labels:
-        return (*head, *[None] * 7, *published, None, "not run")
-    ours = summarize(outcome.results.final(entry.policy))
+        return (*head, *[None] * 8, *published, None, "not run")
+    values = outcome.results.final(entry.policy)
+    ours = summarize(values)
     observed = summarize(outcome.results.final(entry.policy, "observed_regret")).std
     locked_in = f"{outcome.results.locked_in(entry.policy).mean():.1%}"
     z = _z(ours.mean, ours.se, observed, entry.published)
     verdict = "-" if math.isnan(z) else "yes" if abs(z) <= 3 else "NO"
-    return (*head, ours.mean, ours.se, ours.std, observed, ours.median, ours.p95, locked_in, *published, z, verdict)
+    spread = (ours.mean, ours.se, ours.std, observed, ours.median, ours.p95, locked_in)
+    return (*head, len(values), *spread, *published, z, verdict)
 
 
 def _z(mean: float, se: float, observed_std: float, published: Published | None) -> float:
@@ -101,9 +104,9 @@ def _z(mean: float, se: float, observed_std: float, published: Published | None)
 
 def regret_table(title: str, outcomes: Sequence[Outcome]) -> Table:
     """One row per panel and policy."""
-    rows = tuple(regret_row(outcome, entry) for outcome in outcomes for entry in outcome.panel.entries)
-    counts = sorted({len(outcome.results.realizations) for outcome in outcomes})
-    return Table(f"{title}, R = {', '.join(map(str, counts))}", HEADS, rows)
+    return Table(
+        title, HEADS, tuple(regret_row(outcome, entry) for outcome in outcomes for entry in outcome.panel.entries)
+    )
 
 
 def grid_of(count: int) -> tuple[int, int]:
@@ -183,7 +186,7 @@ class PanelTarget:
 
     def _outcome(self, panel: Panel, place: Workplace) -> Outcome:
         policies = [entry.policy for entry in panel.entries if place.networks or not entry.is_network]
-        return Outcome(panel, place.results(panel.scenario, list(policies), panel.horizon, self.realizations))
+        return Outcome(panel, place.results(panel.scenario, policies, panel.horizon, self.realizations))
 
     def run(self, place: Workplace) -> Section:
         """Regret table with z-scores, and regret curves with the published end values."""

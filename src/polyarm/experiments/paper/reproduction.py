@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyarm.errors import require_count, require_name, require_writable_parent
+from polyarm.errors import require_count, require_extra, require_name, require_writable_parent
 from polyarm.experiments.executors import open_executor
 from polyarm.experiments.paper.targets import NAMES, TARGETS
 from polyarm.experiments.report import html_report, markdown_summary
@@ -26,6 +26,7 @@ class Settings:
     data: str | None = None
     networks: bool = False
     device: str | None = None
+    gp_realizations: int | None = None
     summary: Path | None = None
     progress: bool = False
     command: str = "polyarm reproduce"
@@ -34,10 +35,11 @@ class Settings:
 def reproduce(names: Sequence[str], settings: Settings) -> list[Section]:
     """Run the targets of those names, write their files and the report, and print their tables."""
     chosen = list(NAMES) if "all" in names else [require_name(name, (*NAMES, "all"), "target") for name in names]
-    if settings.realizations is not None:
-        require_count(settings.realizations, "realizations")
+    for count in (settings.realizations, settings.gp_realizations):
+        require_count(1 if count is None else count, "realizations")
     if settings.summary:
         require_writable_parent(settings.summary, "summary")
+    require_extra("matplotlib", "figures")
     folder = require_folder(settings.out)
     sections = []
     with open_executor(settings.workers, settings.cluster) as executor:
@@ -50,6 +52,7 @@ def reproduce(names: Sequence[str], settings: Settings) -> list[Section]:
             settings.networks,
             settings.device,
             settings.progress,
+            settings.gp_realizations,
         )
         for target in (target for target in TARGETS if target.name in chosen):
             section = target.run(place)
