@@ -75,7 +75,9 @@ def _add_compare(commands: Any) -> None:
 
 def _add_reproduce(commands: Any) -> None:
     parser = commands.add_parser("reproduce", help="reproduce a table or figure of the paper")
-    parser.add_argument("target", nargs="+", help="names from `polyarm list targets`, or `all`")
+    parser.add_argument(
+        "target", nargs="+", help="names from `polyarm list targets`, or `all`; NAME:R runs that one R times"
+    )
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="folder (default: results)")
     parser.add_argument("--networks", action="store_true", help="also run the networks and the Gaussian process")
     parser.add_argument("--gp-realizations", type=int, metavar="R", help="fewer realisations for the slow multitask-gp")

@@ -20,7 +20,7 @@ from polyarm.experiments.paper.convergence import ConvergenceTarget, probe_conte
 from polyarm.experiments.paper.mixture_a import TARGET as MIXTURE_A
 from polyarm.experiments.paper.panels import Outcome, regret_row
 from polyarm.experiments.paper.published import ORACLE, SCENARIOS, TABLES
-from polyarm.experiments.paper.reproduction import Settings, reproduce
+from polyarm.experiments.paper.reproduction import Settings, parse_targets, reproduce
 from polyarm.experiments.paper.run_times import published_seconds
 from polyarm.experiments.paper.targets import NAMES, TARGETS
 from polyarm.experiments.tables import Table, to_csv, to_html, to_latex, to_markdown
@@ -147,6 +147,13 @@ def test_reproduce_writes_every_file(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "![Gaussian bandits without context against the oracle](figures/gaussian.png)" in summary
     assert (tmp_path / "docs" / "figures" / "gaussian.png").stat().st_size < 100_000
     assert "gaussian/0.1" in capsys.readouterr().out
+
+
+def test_targets_with_their_own_number() -> None:
+    assert parse_targets(["gaussian:7", "all"], 3) == dict.fromkeys(NAMES, 3) | {"gaussian": 7}
+    assert parse_targets(["gaussian"], None) == {"gaussian": None}
+    with pytest.raises(InvalidArgument, match="target must be a name, or a name with a number"):
+        parse_targets(["gaussian:many"], 3)
 
 
 def test_unknown_target_is_told(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The theorem: regret grows like T^(1/2) log(T)^k."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,8 @@ class GrowthTarget:
     def run(self, place: Workplace) -> Section:
         """Table and figure of fitted growth."""
         panels = tuple(Panel(scenario, self.horizon, ENTRIES) for scenario in self.scenarios)
-        outcomes = PanelTarget(self.name, self.title, panels, self.realizations).outcomes(place)
+        count = min(self.realizations, place.realizations or self.realizations)
+        outcomes = PanelTarget(self.name, self.title, panels).outcomes(replace(place, realizations=count))
         heads = (
             "scenario",
             "policy",

@@ -1,10 +1,10 @@
 """Reproduce a table or figure of the paper, or all of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from polyarm.errors import require_count, require_extra, require_name, require_writable_parent
+from polyarm.errors import require, require_count, require_extra, require_name, require_writable_parent
 from polyarm.experiments.executors import open_executor
 from polyarm.experiments.paper.targets import NAMES, TARGETS
 from polyarm.experiments.report import html_report, markdown_summary
@@ -32,10 +32,21 @@ class Settings:
     command: str = "polyarm reproduce"
 
 
+def parse_targets(names: Sequence[str], realizations: int | None) -> dict[str, int | None]:
+    """Targets with the realisations asked for; one named with its own number keeps it also beside `all`."""
+    chosen: dict[str, int | None] = {}
+    for text in sorted(names, key=lambda text: text != "all"):
+        name, _, count = text.partition(":")
+        require_name(name, (*NAMES, "all"), "target")
+        require(count.isdigit() or not count, "target", "a name, or a name with a number as in mixture-a:100", text)
+        chosen |= dict.fromkeys(NAMES if name == "all" else (name,), int(count) if count else realizations)
+    return chosen
+
+
 def reproduce(names: Sequence[str], settings: Settings) -> list[Section]:
-    """Run the targets of those names, write their files and the report, and print their tables."""
-    chosen = list(NAMES) if "all" in names else [require_name(name, (*NAMES, "all"), "target") for name in names]
-    for count in (settings.realizations, settings.gp_realizations):
+    """Run the targets of those names (`name` or `name:realizations`), write their files and the report."""
+    chosen = parse_targets(names, settings.realizations)
+    for count in (*chosen.values(), settings.gp_realizations):
         require_count(1 if count is None else count, "realizations")
     if settings.summary:
         require_writable_parent(settings.summary, "summary")
@@ -46,7 +57,7 @@ def reproduce(names: Sequence[str], settings: Settings) -> list[Section]:
         place = Workplace(
             folder,
             executor,
-            settings.realizations,
+            None,
             settings.seed,
             settings.data,
             settings.networks,
@@ -55,7 +66,7 @@ def reproduce(names: Sequence[str], settings: Settings) -> list[Section]:
             settings.gp_realizations,
         )
         for target in (target for target in TARGETS if target.name in chosen):
-            section = target.run(place)
+            section = target.run(replace(place, realizations=chosen[target.name]))
             section.write(folder)
             show(section.table)
             sections.append(section)
