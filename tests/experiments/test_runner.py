@@ -171,6 +171,12 @@ def test_users_own_environment() -> None:
     assert np.shape(found.results.curves("bold", "plays"))[2] == 3
 
 
+def test_a_single_step() -> None:
+    found = compare("mixture-a", ["optimal", "uniform"], 3, 1).summary()
+    assert found["policies"]["optimal"]["lock_in_share"] == 0
+    assert found["policies"]["uniform"]["optimal_arm_share"] in (0, 1 / 3, 2 / 3, 1)
+
+
 def test_lying_environment_is_told() -> None:
     class Liar(StaticGaussian):
         n_arms = 3
