@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         policy_names,
         probability_best,
     )
+    from polyarm.regressor import MixtureRegressor
     from polyarm.types import Choice, World
 
 _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and needs no extra
@@ -41,6 +42,7 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "make_policy": "policies",
     "policy_names": "policies",
     "probability_best": "policies",
+    "MixtureRegressor": "regressor",
     "Choice": "types",
     "World": "types",
 }
@@ -55,6 +57,7 @@ __all__ = [
     "InitialPulls",
     "LinearGaussian",
     "LinearMixture",
+    "MixtureRegressor",
     "NormalInverseGamma",
     "PolyarmError",
     "StudentMixture",

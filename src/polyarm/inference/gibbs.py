@@ -61,6 +61,11 @@ class GibbsState(NamedTuple):
     data: tuple[Array, ...]
     seats: tuple[IntArray, ...]
 
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
+
 
 class Prior(NamedTuple):
     """Every arm's empty component (n_arms, rows), square-root information, and a0, b0, concentration, discount."""
