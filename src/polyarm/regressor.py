@@ -252,7 +252,9 @@ class MixtureRegressor(Estimator):
         which = np.broadcast_to(np.arange(len(rows)).reshape(leading), shape).ravel()
         order = np.argsort(which, kind="stable")
         flat, out = np.broadcast_to(points, shape).ravel(), np.empty(which.size)
-        for row, at in zip(rows, np.split(order, np.searchsorted(which[order], np.arange(1, len(rows)))), strict=True):
+        starts = np.searchsorted(which[order], np.arange(len(rows) + 1))
+        for row, start, stop in zip(rows, starts, starts[1:], strict=False):
+            at = order[start:stop]
             out[at] = method(draws.predictive(row), flat[at])
         return out.reshape(shape)
 
