@@ -108,7 +108,8 @@ def require_contexts(contexts: Array, name: str) -> Array:
     if np.isnan(contexts).any():
         raise InvalidArgument(f"{name} must be finite, got NaN")
     require_finite(contexts, name)
-    longest = float(np.sqrt((contexts * contexts).sum(axis=-1).max(initial=0.0)))
+    with np.errstate(over="ignore"):
+        longest = float(np.sqrt((contexts * contexts).sum(axis=-1).max(initial=0.0)))
     if longest > CONTEXT_LIMIT:
         raise InvalidArgument(f"{name} must be rows of length at most {CONTEXT_LIMIT:g}, got {longest:g}; rescale it")
     return contexts
