@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def exact_predictive(
     """Density on the grid and distribution of the number of components, summed over all partitions."""
     density, share, total = np.zeros_like(grid), np.zeros(len(y) + 1), 0.0
     for groups in partitions(len(y)):
-        order = sorted(range(len(y)), key=lambda i: [k for k, g in enumerate(groups) if i in g][0])
+        order = sorted(range(len(y)), key=lambda i: next(k for k, g in enumerate(groups) if i in g))
         weight, sizes = 1.0, [0] * len(groups)
         for n, i in enumerate(order):  # the chain rule: seat and score one reward after the other
             k = next(k for k, g in enumerate(groups) if i in g)
@@ -124,8 +125,7 @@ def test_mean_is_the_integral_of_y_times_density(fit: pa.MixtureRegressor) -> No
     x = np.array([1.0, 0.7])
     pieces = [-np.inf, -10, 0, 3, 10, np.inf]
     parts = [
-        integrate.quad(lambda y: y * float(fit.pdf(x, y)), low, high, limit=200)[0]
-        for low, high in zip(pieces, pieces[1:], strict=False)
+        integrate.quad(lambda y: y * float(fit.pdf(x, y)), low, high, limit=200)[0] for low, high in pairwise(pieces)
     ]
     assert sum(parts) == pytest.approx(float(fit.mean(x)), abs=1e-6)
 
@@ -255,13 +255,15 @@ GOOD_X, GOOD_Y = two_lines(6)
         ({}, {"y": np.append(GOOD_Y[:-1], np.inf)}, r"y must be finite, got inf at 5"),
         ({}, {"X": np.full((6, 2), np.nan)}, r"X must be finite, got NaN"),
         ({}, {"X": 1e9 * GOOD_X}, r"X must be rows of length at most 1e\+08"),
+        ({}, {"X": 1e200 * GOOD_X}, r"X must be rows of length at most 1e\+08, got inf"),
         ({}, {"X": GOOD_X[0]}, r"X must be a matrix \(samples, features\), got shape \(2,\)"),
     ],
 )
 def test_bad_settings_and_data_are_named(params: dict[str, Any], fit_args: dict[str, Any], match: str) -> None:
     fit = pa.MixtureRegressor(**params)
+    arguments: dict[str, Any] = {"X": GOOD_X, "y": GOOD_Y, "n_sweeps": 5} | fit_args
     with pytest.raises(InvalidArgument, match=match):
-        fit.fit(**{"X": GOOD_X, "y": GOOD_Y, "n_sweeps": 5} | fit_args)
+        fit.fit(**arguments)
     assert not hasattr(fit, "assignments_")
 
 
@@ -306,7 +308,7 @@ def test_it_works_inside_scikit_learn() -> None:
     fit = pa.MixtureRegressor(concentration=0.3, prior_mean=[1.0, 2.0])
     assert clone(fit).get_params() == fit.get_params()
     assert fit.set_params(concentration=2.0).concentration == 2.0
-    with pytest.raises(InvalidArgument, match="parameter must be one of concentration, .*, got 'alpha'"):
+    with pytest.raises(InvalidArgument, match=r"parameter must be one of concentration, .*, got 'alpha'"):
         fit.set_params(alpha=1)
     with pytest.raises(NotFittedError, match="must be fitted first"):
         fit.predict(X)
