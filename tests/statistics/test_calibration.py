@@ -64,8 +64,8 @@ def draw_mean_with_one_atom(engine: GibbsEngine, state: GibbsState, point: Array
     weights = rng.dirichlet(np.append(columns[component.COUNT, :K] - discount, concentration + K * discount))
     a, b = shape + 0.5 * columns[component.COUNT], columns[component.SCALE]
     mean = point @ columns[component.MEAN : component.MEAN + 2]
-    v00, v10, v11 = columns[component.MEAN + 2 :]
-    spread = point[0] ** 2 * v00 + 2 * point[0] * point[1] * v10 + point[1] ** 2 * v11
+    m00, m01, m11 = columns[component.MEAN + 2 :]  # V = MM'
+    spread = (point[0] * m00) ** 2 + (point[0] * m01 + point[1] * m11) ** 2
     atoms = mean + np.sqrt(b / rng.standard_gamma(a) * spread) * rng.standard_normal(K + 1)
     return float(weights @ atoms)
 
