@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.experiments import gamblers
 
 from polyarm.environments import StaticGaussian
 from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, UnknownName
@@ -24,6 +23,7 @@ from polyarm.experiments.play import play
 from polyarm.experiments.seeds import policy_rng
 from polyarm.experiments.store import read_metadata
 from polyarm.types import IntArray, World
+from tests.experiments import gamblers
 
 MINE = {"greedy": gamblers.greedy, "bold": gamblers.bold}
 SETTINGS: dict[str, Any] = {"realizations": 20, "horizon": 60, "seed": 5}
