@@ -11,7 +11,7 @@ import numpy as np
 from polyarm.errors import require_arm, require_context, require_reward
 from polyarm.neural.data import Data, append, empty, observation, with_room
 from polyarm.neural.learner import AnyLearner
-from polyarm.neural.precision import double_precision
+from polyarm.neural.precision import numerics
 from polyarm.neural.stepping import DECISION, START, TRAINING, realisation_key, score, stage_key, visible, with_one
 from polyarm.types import Array, Choice, Rng
 
@@ -50,7 +50,7 @@ class LearnedPolicy:
 
     def init(self) -> LiveState:
         """State before any reward; its model only has the right shapes until the first update."""
-        with double_precision():
+        with numerics():
             shapes = jax.eval_shape(self.learner.init, realisation_key(jnp.uint64(0)))
             model = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
             data = empty(self.capacity, self.context_dim, self.learner.dtype)
@@ -60,7 +60,7 @@ class LearnedPolicy:
         """Arm with the largest score."""
         x = require_context(context, self.context_dim)
         n = int(state.n)
-        with double_precision():
+        with numerics():
             seeds = self._seed(rng), self._seed(rng)
             model = _start(self.learner, seeds[0]) if n == 0 else state.model
             scores = _choose(self.learner, self.learner.window(n), model, state.data, n, x, seeds[1])
@@ -73,7 +73,7 @@ class LearnedPolicy:
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
         n = int(state.n)
-        with double_precision():
+        with numerics():
             model = _start(self.learner, self._seed(rng)) if n == 0 else state.model
             data = state.data if n < len(state.data.arms) else with_room(state.data, 2 * n)
             row = observation(with_one(jnp.asarray(x), self.learner.dtype), a, y)

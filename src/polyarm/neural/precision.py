@@ -1,15 +1,37 @@
-"""Double precision, switched on around our own calls only, so that a user's JAX settings stay as they are."""
+"""How our own calls compute, leaving a user's settings as they are."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from typing import Any
 
 import jax
 
 
+@contextmanager
+def numerics() -> Iterator[None]:
+    """Context in which JAX keeps 64-bit numbers (networks ask for 32 by name) and LAPACK runs on one thread.
+
+    XLA already uses every core; threads of OpenBLAS inside its own slow small factorisations down tenfold and more.
+    """
+    threads = _blas_threads()
+    with double_precision(), nullcontext() if threads is None else threads.limit(limits=1, user_api="blas"):
+        yield
+
+
 def double_precision() -> AbstractContextManager[Any]:
-    """Context in which JAX keeps 64-bit numbers; networks ask for 32 bits by name."""
-    enable = getattr(jax, "enable_x64", None)
+    """Context in which JAX keeps 64-bit numbers."""
+    enable: Any = getattr(jax, "enable_x64", None)
     if enable is None:  # JAX before 0.8
         from jax.experimental import enable_x64 as enable
     context: AbstractContextManager[Any] = enable(True)
     return context
+
+
+@cache
+def _blas_threads() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # on a GPU machine nothing is lost without it
+        return None
+    return ThreadpoolController()

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from polyarm.errors import InvalidArgument, require
 from polyarm.neural.data import Data, append, empty, observation
 from polyarm.neural.learner import AnyLearner
-from polyarm.neural.precision import double_precision
+from polyarm.neural.precision import numerics
 from polyarm.neural.presets import make_learner
 from polyarm.neural.stepping import DECISION, START, TRAINING, realisation_key, score, stage_key, visible, with_one
 from polyarm.types import IntArray, World
@@ -53,7 +53,7 @@ def simulate(
     size = batch_size(learner, worlds, place, memory_gb)
     ticker = Ticker(progress, len(numbers) * worlds.contexts.shape[1])
     parts, seconds = [], 0.0
-    with double_precision(), jax.default_device(place):
+    with numerics(), jax.default_device(place):
         for start in range(0, len(numbers), size):
             part = slice(start, start + size)
             arms, spent = run(learner, World(*(np.asarray(field)[part] for field in worlds)), numbers[part], ticker)
