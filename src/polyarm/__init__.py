@@ -1,3 +1,76 @@
 """polyarm: decisions under rewards whose distribution nobody knows."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from polyarm.errors import PolyarmError
+    from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, Sweeps, load_state, save_state
+    from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, StudentMixture
+    from polyarm.policies import (
+        BayesUCB,
+        Greedy,
+        InitialPulls,
+        ThompsonSampling,
+        Uniform,
+        make_policy,
+        policy_names,
+        probability_best,
+    )
+    from polyarm.types import Choice, World
+
+_HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and needs no extra
+    "PolyarmError": "errors",
+    "Budget": "inference",
+    "ConjugateEngine": "inference",
+    "GibbsEngine": "inference",
+    "Sweeps": "inference",
+    "load_state": "inference",
+    "save_state": "inference",
+    "LinearGaussian": "models",
+    "LinearMixture": "models",
+    "NormalInverseGamma": "models",
+    "StudentMixture": "models",
+    "BayesUCB": "policies",
+    "Greedy": "policies",
+    "InitialPulls": "policies",
+    "ThompsonSampling": "policies",
+    "Uniform": "policies",
+    "make_policy": "policies",
+    "policy_names": "policies",
+    "probability_best": "policies",
+    "Choice": "types",
+    "World": "types",
+}
+
+__all__ = [
+    "BayesUCB",
+    "Budget",
+    "Choice",
+    "ConjugateEngine",
+    "GibbsEngine",
+    "Greedy",
+    "InitialPulls",
+    "LinearGaussian",
+    "LinearMixture",
+    "NormalInverseGamma",
+    "PolyarmError",
+    "StudentMixture",
+    "Sweeps",
+    "ThompsonSampling",
+    "Uniform",
+    "World",
+    "load_state",
+    "make_policy",
+    "policy_names",
+    "probability_best",
+    "save_state",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'polyarm' has no attribute {name!r}")
+    return getattr(import_module(f"polyarm.{_HOMES[name]}"), name)

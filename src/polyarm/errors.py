@@ -74,7 +74,11 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         )
     require_finite(x, name)
     require(
-        bool(np.dot(x, x) <= CONTEXT_LIMIT**2), name, f"of length at most {CONTEXT_LIMIT:g}", context, "rescale it"
+        bool(np.dot(x, x) <= CONTEXT_LIMIT**2),
+        name,
+        f"of length at most {CONTEXT_LIMIT:g}",
+        context,
+        "rescale it",
     )
     return x
 
@@ -82,7 +86,7 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
 def require_array(value: ArrayLike, name: str) -> Array:
     """Value as a contiguous float array."""
     try:
-        return np.ascontiguousarray(value, dtype=np.float64)
+        return np.asarray(value, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise InvalidArgument(f"{name} must be an array of numbers, got {shown(value)}") from None
 
@@ -92,9 +96,7 @@ def require_finite(values: Array, name: str) -> None:
     finite = np.isfinite(values)
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise InvalidArgument(
-            f"{name} must be finite, got {values[where]} at {where[0] if len(where) == 1 else where}"
-        )
+        raise InvalidArgument(f"{name} must be finite, got {values[where]} at {where[0] if len(where) == 1 else where}")
 
 
 def require_reward(reward: float, name: str = "reward") -> float:
@@ -153,7 +155,7 @@ def require_name(name: str, known: Sequence[str], kind: str) -> str:
 
 
 def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:
-    """Value as a symmetric positive definite (dim, dim) matrix; a number v means v times the identity, a vector the diagonal."""
+    """Value as a positive definite (dim, dim) matrix; a number multiplies the identity, a vector is the diagonal."""
     matrix = require_array(value, name)
     if matrix.ndim == 0:
         matrix = float(matrix) * np.eye(dim)
@@ -161,12 +163,17 @@ def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:
         matrix = np.diag(matrix)
     matrix = matrix.reshape(1, 1) if dim == 1 and matrix.size == 1 else matrix
     if matrix.shape != (dim, dim):
-        raise InvalidArgument(f"{name} must be a number, a vector of {dim} or a ({dim}, {dim}) matrix, got shape {matrix.shape}")
+        raise InvalidArgument(
+            f"{name} must be a number, a vector of {dim} or a ({dim}, {dim}) matrix, got shape {matrix.shape}"
+        )
     require_finite(matrix, name)
     require(bool(np.allclose(matrix, matrix.T, rtol=1e-10, atol=0)), name, "symmetric", value)
     eigenvalues = np.linalg.eigvalsh(matrix)
     require(
-        bool(eigenvalues[0] > 1e-14 * eigenvalues[-1]), name, "positive definite", value,
+        bool(eigenvalues[0] > 1e-14 * eigenvalues[-1]),
+        name,
+        "positive definite",
+        value,
         f"its smallest eigenvalue is {eigenvalues[0]:.3g}",
     )
     return matrix

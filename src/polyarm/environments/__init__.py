@@ -1,1 +1,1 @@
-"""environments"""
+"""Sources of worlds."""

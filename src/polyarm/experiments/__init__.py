@@ -1,1 +1,1 @@
-"""experiments"""
+"""Studies: runs to tidy results, tables and figures."""

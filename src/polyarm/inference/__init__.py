@@ -1,1 +1,18 @@
-"""inference"""
+"""Engines: data in, posterior draws out."""
+
+from polyarm.inference.conjugate import ConjugateEngine, ConjugateState
+from polyarm.inference.features import FeatureEngine
+from polyarm.inference.gibbs import Budget, GibbsEngine, GibbsState, Sweeps
+from polyarm.inference.state_file import load_state, save_state
+
+__all__ = [
+    "Budget",
+    "ConjugateEngine",
+    "ConjugateState",
+    "FeatureEngine",
+    "GibbsEngine",
+    "GibbsState",
+    "Sweeps",
+    "load_state",
+    "save_state",
+]

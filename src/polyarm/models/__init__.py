@@ -1,1 +1,15 @@
-"""models"""
+"""Reward models told forwards, and the distributions they are made of."""
+
+from polyarm.models.base_measure import NormalInverseGamma
+from polyarm.models.linear import LinearGaussian, LinearParams
+from polyarm.models.mixture import LinearMixture, MixtureParams
+from polyarm.models.student import StudentMixture
+
+__all__ = [
+    "LinearGaussian",
+    "LinearMixture",
+    "LinearParams",
+    "MixtureParams",
+    "NormalInverseGamma",
+    "StudentMixture",
+]

@@ -1,19 +1,149 @@
 """The named policies."""
 
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from polyarm.errors import InvalidArgument, require, require_count, require_name
+from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, Sweeps
+from polyarm.inference.gibbs import Draws
+from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.policies.initial_pulls import InitialPulls
+from polyarm.policies.thompson import ThompsonSampling
+from polyarm.policies.uniform import Uniform
 from polyarm.types import AnyPolicy
 
-NAMES = (
-    "nonparametric",
-    "nonparametric-paper",
-    "pitman-yor",
-    "linear",
-    "linear-showdown",
-    "gaussian",
-    "oracle-mixture",
-    "uniform",
-)
+
+def nonparametric(
+    n_arms: int,
+    context_dim: int,
+    *,
+    concentration: float = 0.1,
+    discount: float = 0.0,
+    prior_mean: ArrayLike = 0.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+    draws: Draws = "exact",
+    moves: int = 64,
+) -> AnyPolicy:
+    """Our default: Dirichlet-process mixtures, exact draws of the mean, constant time per reward."""
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    arms = [LinearMixture(base, concentration, discount)] * n_arms
+    return ThompsonSampling(GibbsEngine(arms, Budget(moves), draws))
 
 
-def make_policy(name: str, n_arms: int, context_dim: int, **options: object) -> AnyPolicy:
-    """The policy of that name for a problem with that many arms and context entries."""
-    raise NotImplementedError(name)
+def nonparametric_paper(
+    n_arms: int,
+    context_dim: int,
+    *,
+    concentration: float = 0.1,
+    discount: float = 0.0,
+    prior_mean: ArrayLike = 1.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+    draws: Draws = "paper",
+    gibbs_max: int = 10,
+    tolerance: float = 1e-4,
+) -> AnyPolicy:
+    """Exactly the paper's choices: prior mean 1, expected weights with one new atom, at most gibbs_max - 1 sweeps."""
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    arms = [LinearMixture(base, concentration, discount)] * n_arms
+    sweeps = Sweeps(require_count(gibbs_max, "gibbs_max") - 1, tolerance)
+    return ThompsonSampling(GibbsEngine(arms, sweeps, draws))
+
+
+def pitman_yor(
+    n_arms: int, context_dim: int, *, concentration: float = 0.1, discount: float = 0.25, **options: Any
+) -> AnyPolicy:
+    """The default policy over Pitman-Yor mixtures: more small components, for rewards with power-law tails."""
+    return nonparametric(n_arms, context_dim, concentration=concentration, discount=discount, **options)
+
+
+def linear(
+    n_arms: int,
+    context_dim: int,
+    *,
+    noise_var: float | None = None,
+    prior_mean: ArrayLike = 0.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+) -> AnyPolicy:
+    """Linear Thompson sampling with the exact normal-inverse-gamma posterior, or a known noise variance."""
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    return ThompsonSampling(ConjugateEngine([LinearGaussian(base, noise_var)] * n_arms))
+
+
+def linear_showdown(n_arms: int, context_dim: int, *, initial_pulls: int = 2, **options: Any) -> AnyPolicy:
+    """The paper's LinearGaussian TS: linear Thompson sampling with an intercept and two initial pulls per arm."""
+    inner: Any = linear(n_arms, context_dim + 1, **options)
+    engine: Any = FeatureEngine(inner.engine, "intercept", context_dim)
+    return InitialPulls(ThompsonSampling(engine), n_arms, initial_pulls)
+
+
+def gaussian(n_arms: int, context_dim: int, **options: Any) -> AnyPolicy:
+    """Gaussian Thompson sampling that ignores the context."""
+    inner: Any = linear(n_arms, 1, **options)
+    engine: Any = FeatureEngine(inner.engine, "constant", context_dim)
+    return ThompsonSampling(engine)
+
+
+def oracle_mixture(
+    n_arms: int,
+    context_dim: int,
+    *,
+    n_components: int | Sequence[int],
+    weight_prior: float = 0.1,
+    prior_mean: ArrayLike = 1.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+    draws: Draws = "paper",
+    gibbs_max: int = 10,
+    tolerance: float = 1e-4,
+) -> AnyPolicy:
+    """The paper's Oracle TS: a finite mixture that knows the number of components of every arm."""
+    counts = [n_components] * n_arms if isinstance(n_components, int) else list(n_components)
+    require(len(counts) == n_arms, "n_components", f"a number or one per arm ({n_arms})", n_components)
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    arms = [LinearMixture.finite(base, count, weight_prior) for count in counts]
+    sweeps = Sweeps(require_count(gibbs_max, "gibbs_max") - 1, tolerance)
+    return ThompsonSampling(GibbsEngine(arms, sweeps, draws))
+
+
+def uniform(n_arms: int, context_dim: int) -> AnyPolicy:
+    """Every arm with the same probability."""
+    return Uniform(n_arms, context_dim)
+
+
+PRESETS: dict[str, Callable[..., AnyPolicy]] = {
+    "nonparametric": nonparametric,
+    "nonparametric-paper": nonparametric_paper,
+    "pitman-yor": pitman_yor,
+    "linear": linear,
+    "linear-showdown": linear_showdown,
+    "gaussian": gaussian,
+    "oracle-mixture": oracle_mixture,
+    "uniform": uniform,
+}
+
+
+def policy_names() -> tuple[str, ...]:
+    """Names of the policies that need no network."""
+    return tuple(PRESETS)
+
+
+def make_policy(name: str, n_arms: int, context_dim: int, **options: Any) -> AnyPolicy:
+    """The policy of that name for a problem with that many arms and context entries; options are its settings."""
+    build = PRESETS[require_name(name, policy_names(), "policy")]
+    require_count(n_arms, "n_arms")
+    require_count(context_dim, "context_dim")
+    try:
+        inspect.signature(build).bind(n_arms, context_dim, **options)
+    except TypeError as error:
+        raise InvalidArgument(f"options of policy {name!r} must be its settings, got {error}") from None
+    return build(n_arms, context_dim, **options)

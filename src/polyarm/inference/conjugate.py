@@ -1,0 +1,101 @@
+"""Exact posteriors in closed form."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require, require_arm, require_context, require_count, require_reward
+from polyarm.kernels import conjugate as kernels
+from polyarm.kernels._jit import stream
+from polyarm.kernels.root import leverage
+from polyarm.models import LinearGaussian, StudentMixture
+from polyarm.types import Array, IntArray, Rng
+
+
+class ConjugateState(NamedTuple):
+    """Square-root information (n_arms, dim + 1, dim + 1) and number of rewards (n_arms,) of every arm."""
+
+    roots: Array
+    counts: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class ConjugateEngine:
+    """Linear-Gaussian rewards with known or unknown noise variance; a constant context makes them Gaussian."""
+
+    arms: Sequence[LinearGaussian]
+    _laws: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require(len(self.arms) > 0, "arms", "at least one model", self.arms)
+        dims = {arm.base.dim for arm in self.arms}
+        require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
+        laws = [(arm.base.shape, arm.base.scale, arm.noise_var or 0.0) for arm in self.arms]
+        object.__setattr__(self, "_laws", np.array(laws))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.arms)
+
+    @property
+    def context_dim(self) -> int:
+        """Length of a context."""
+        return self.arms[0].base.dim
+
+    def init(self) -> ConjugateState:
+        """State before any reward."""
+        return ConjugateState(np.stack([arm.base.root for arm in self.arms]), np.zeros(self.n_arms, np.int64))
+
+    def update(self, state: ConjugateState, context: Array, arm: int, reward: float, rng: Rng) -> ConjugateState:
+        """State after one reward."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        kernels.learn(state.roots, state.counts, a, x, require_reward(reward))
+        return state
+
+    def draw_means(self, state: ConjugateState, context: Array, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of every arm's mean reward, (n_draws, n_arms)."""
+        x = require_context(context, self.context_dim)
+        out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
+        kernels.draw_means(state.roots, state.counts, self._laws, x, out, stream(rng))
+        return out
+
+    def expected_means(self, state: ConjugateState, context: Array) -> Array:
+        """Posterior expectation of every arm's mean reward, (n_arms,)."""
+        out = np.empty(self.n_arms)
+        kernels.expected_means(state.roots, require_context(context, self.context_dim), out)
+        return out
+
+    def n_components(self, state: ConjugateState) -> IntArray:
+        """Components in use, (n_arms,): one for every arm that has rewards."""
+        return (state.counts > 0).astype(np.int64)
+
+    def predictive(self, state: ConjugateState, context: Array, arm: int) -> StudentMixture:
+        """Posterior predictive distribution of an arm's next reward in this context."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        mean, square = leverage(state.roots[a], x, np.empty_like(x))
+        shape, scale, noise_var = self._laws[a]
+        shape += 0.5 * state.counts[a]
+        scale += 0.5 * state.roots[a, -1, -1] ** 2
+        spread = noise_var if noise_var > 0 else scale / shape
+        dof = np.inf if noise_var > 0 else 2 * shape
+        return StudentMixture(np.ones(1), np.array([dof]), np.array([mean]), np.array([np.sqrt(spread * (1 + square))]))
+
+    def draw_densities(
+        self, state: ConjugateState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
+    ) -> Array:
+        """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        mean, square = leverage(state.roots[a], x, np.empty_like(x))
+        shape, scale, noise_var = self._laws[a]
+        rate = scale + 0.5 * state.roots[a, -1, -1] ** 2
+        draws = rate / rng.standard_gamma(shape + 0.5 * state.counts[a], (n_draws, 1))
+        variance = np.full((n_draws, 1), noise_var) if noise_var > 0 else draws
+        centre = mean + np.sqrt(variance * square) * rng.standard_normal((n_draws, 1))
+        gap = np.asarray(grid, dtype=np.float64) - centre
+        return np.asarray(np.exp(-0.5 * gap**2 / variance) / np.sqrt(2 * np.pi * variance))

@@ -1,0 +1,47 @@
+"""The single linear-Gaussian posterior of every arm, in square-root information form (root.py).
+
+roots  (A, d+1, d+1)   laws  (A, 3): a0, b0 and the known noise variance, or 0 when it is unknown
+counts (A,)            rewards of each arm
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels.root import leverage, rotate_in
+from polyarm.types import Array, IntArray
+
+
+@kernel
+def learn(roots: Array, counts: IntArray, arm: int, x: Array, y: float) -> None:
+    """Add one reward to an arm."""
+    d = x.shape[0]
+    row = np.empty(d + 1)
+    row[:d] = x
+    row[d] = y
+    rotate_in(roots[arm], row)
+    counts[arm] += 1
+
+
+@kernel
+def draw_means(roots: Array, counts: IntArray, laws: Array, x: Array, out: Array, source: Stream) -> None:
+    """Fill out (n_draws, n_arms) with draws of x'w, w ~ N(U, s2 V) and s2 known or IG(a, b)."""
+    rng = generator(source)
+    d = x.shape[0]
+    u = np.empty(d)
+    for arm in range(roots.shape[0]):
+        m, q = leverage(roots[arm], x, u)
+        a = laws[arm, 0] + 0.5 * counts[arm]
+        b = laws[arm, 1] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+        for draw in range(out.shape[0]):
+            variance = laws[arm, 2] if laws[arm, 2] > 0.0 else b / rng.standard_gamma(a)
+            out[draw, arm] = m + math.sqrt(variance * q) * rng.standard_normal()
+
+
+@kernel
+def expected_means(roots: Array, x: Array, out: Array) -> None:
+    """Fill out (n_arms,) with x'U of every arm."""
+    u = np.empty(x.shape[0])
+    for arm in range(roots.shape[0]):
+        out[arm] = leverage(roots[arm], x, u)[0]

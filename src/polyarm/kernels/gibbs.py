@@ -1,0 +1,387 @@
+"""Collapsed Gibbs moves over the seating of one arm's rewards (Neal 2000, algorithm 3).
+
+T        (rows, C)    the arm's components, side by side (component.py)
+label    (C,)         label of the component at each place; the first K places are in use
+place    (C,)         place of each label: the inverse of `label`, so that rewards are never relabelled
+size     (2,)         K components in use, n rewards
+prior    (rows,)      column of an empty component
+root     (d+1, d+1)   square-root information of the prior (root.py)
+law      (4,)         a0, b0, concentration, discount
+data     (N, d + 2)   x, y and the prior's log predictive of each reward
+z        (N,)         label of each reward
+
+A kernel stops when the table is full and says how much is left to do; the caller makes room and calls again.
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels.component import (
+    COEF,
+    COUNT,
+    LOO,
+    SCALE,
+    copy,
+    log_evidence,
+    log_mass,
+    log_predictive,
+    prior_log_predictive,
+    rank_one,
+    rebuild,
+    refresh,
+    reset,
+    residuals,
+)
+from polyarm.kernels.seating import draw_index, log_partition, shuffle
+from polyarm.types import Array, IntArray, Rng
+
+CAREFUL = 1e-6  # a leverage this close to one, or a scale that falls to this share, leaves under ten digits
+ROUNDING = 1.0 - 1e-9  # b >= b0 always; a scale that falls further below has lost digits
+
+
+@step
+def has_room(T: Array, size: IntArray) -> bool:
+    """Whether the table has a place for a new component and one to spare."""
+    return bool(size[0] + 2 <= T.shape[1])
+
+
+@step
+def add(
+    T: Array,
+    k: int,
+    prior: Array,
+    root: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    n: int,
+    i: int,
+    label: int,
+    v: Array,
+) -> None:
+    """Add reward i, which already carries the label, to component k."""
+    if rank_one(T, k, data, i, 1.0, v):
+        rebuild(T, k, prior, root, data, z, n, label, -1)
+    refresh(T, k, law[0], law[3])
+
+
+@step
+def remove(
+    T: Array,
+    k: int,
+    prior: Array,
+    root: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    n: int,
+    i: int,
+    label: int,
+    v: Array,
+) -> None:
+    """Remove reward i, which no longer carries the label, from component k."""
+    if rank_one(T, k, data, i, -1.0, v) or T[SCALE, k] < law[1] * ROUNDING:
+        rebuild(T, k, prior, root, data, z, n, label, -1)
+    refresh(T, k, law[0], law[3])
+
+
+@step
+def open_place(T: Array, label: IntArray, place: IntArray, size: IntArray, prior: Array) -> int:
+    """Take the next place for a new, empty component."""
+    k = size[0]
+    reset(T, k, prior)
+    place[label[k]] = k
+    size[0] += 1
+    return int(k)
+
+
+@step
+def close_place(T: Array, label: IntArray, place: IntArray, size: IntArray, k: int) -> None:
+    """Give up the place of an empty component: the last component moves there."""
+    size[0] -= 1
+    last = size[0]
+    free = label[k]
+    if k != last:
+        copy(T, last, k)
+        label[k] = label[last]
+        place[label[k]] = k
+        label[last] = free
+    place[free] = last
+
+
+@step
+def score(T: Array, size: IntArray, law: Array, data: Array, i: int, logw: Array, s: Array, e: Array) -> None:
+    """Write the log weight of every component and, last, of a new one, for reward i as if seated nowhere."""
+    K = size[0]
+    residuals(T, K, data, i, s, e)
+    for k in range(K):
+        logw[k] = log_predictive(T[COEF, k], law[0] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
+    logw[K] = log_mass(law[2] + K * law[3]) + data[i, data.shape[1] - 1]
+
+
+@kernel
+def log_without(
+    T: Array, spare: int, prior: Array, root: Array, law: Array, data: Array, z: IntArray, n: int, i: int
+) -> float:
+    """Log weight of reward i for its own component, rebuilt without it in a spare place: slow, exact."""
+    rebuild(T, spare, prior, root, data, z, n, z[i], i)
+    refresh(T, spare, law[0], law[3])
+    s, e = np.empty(T.shape[1]), np.empty(T.shape[1])
+    residuals(T, spare + 1, data, i, s, e)
+    return log_predictive(T[COEF, spare], law[0] + 0.5 * T[COUNT, spare], T[SCALE, spare], s[spare], e[spare])
+
+
+@step
+def log_leave_one_out(
+    T: Array,
+    k: int,
+    prior: Array,
+    root: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    n: int,
+    i: int,
+    spare: int,
+    s: float,
+    e: float,
+) -> float:
+    """Log weight of reward i for its own component k without it; s and e are those with it.
+
+    Without i: V loses one row, so with t = 1 - x'Vx:  b' = b - e^2/(2t)  and  log weight = LOO + log(t)/2 + a' log b'.
+    """
+    t = 2.0 - s
+    b = T[SCALE, k]
+    a = law[0] + 0.5 * (T[COUNT, k] - 1.0)
+    left = b - e * e / (2.0 * t) if t > CAREFUL else 0.0
+    if left > CAREFUL * b and left >= law[1] * ROUNDING:
+        return T[LOO, k] + 0.5 * math.log(t) + a * math.log(left)
+    return log_without(T, spare, prior, root, law, data, z, n, i)
+
+
+@step
+def move(
+    T: Array,
+    label: IntArray,
+    place: IntArray,
+    size: IntArray,
+    prior: Array,
+    root: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    i: int,
+    logw: Array,
+    s: Array,
+    e: Array,
+    v: Array,
+    rng: Rng,
+) -> None:
+    """Draw the seat of reward i again, given all others."""
+    n = size[1]
+    d = v.shape[0]
+    K = size[0]
+    k0 = place[z[i]]
+    score(T, size, law, data, i, logw, s, e)
+    alone = T[COUNT, k0] == 1.0
+    if alone:  # its table counts as new, and there is one table fewer in use
+        logw[k0] = log_mass(law[2] + (K - 1) * law[3]) + data[i, d + 1]
+        k = draw_index(logw, K, rng)
+    else:
+        logw[k0] = log_leave_one_out(T, k0, prior, root, law, data, z, n, i, K, s[k0], e[k0])
+        k = draw_index(logw, K + 1, rng)
+    if k == k0:
+        return
+    if k == K:
+        open_place(T, label, place, size, prior)
+    old = z[i]
+    z[i] = label[k]
+    add(T, k, prior, root, law, data, z, n, i, label[k], v)
+    if alone:
+        close_place(T, label, place, size, k0)
+    else:
+        remove(T, k0, prior, root, law, data, z, n, i, old, v)
+
+
+@loop
+def make_moves(
+    T: Array,
+    label: IntArray,
+    place: IntArray,
+    size: IntArray,
+    prior: Array,
+    root: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    order: IntArray,
+    n_moves: int,
+    logw: Array,
+    s: Array,
+    e: Array,
+    v: Array,
+    rng: Rng,
+) -> int:
+    """Make moves until the table is full; return how many are left.
+
+    The rewards to move are the last n_moves of `order`, or uniformly drawn ones when it is empty.
+    """
+    last = order.shape[0]
+    for left in range(n_moves, 0, -1):
+        if not has_room(T, size):
+            return left
+        i = order[last - left] if last > 0 else int(rng.random() * size[1])
+        move(T, label, place, size, prior, root, law, data, z, i, logw, s, e, v, rng)
+    return 0
+
+
+@kernel
+def moves_of(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    priors: Array,
+    roots: Array,
+    laws: Array,
+    data: Array,
+    z: IntArray,
+    arm: int,
+    order: IntArray,
+    n_moves: int,
+    rng: Rng,
+) -> int:
+    """Make moves of one arm's rewards, as `make_moves`."""
+    C = tables.shape[2]
+    logw, s, e, v = np.empty(C), np.empty(C), np.empty(C), np.empty(data.shape[1] - 2)
+    return make_moves(
+        tables[arm],
+        labels[arm, 0],
+        labels[arm, 1],
+        sizes[arm],
+        priors[arm],
+        roots[arm],
+        laws[arm],
+        data,
+        z,
+        order,
+        n_moves,
+        logw,
+        s,
+        e,
+        v,
+        rng,
+    )
+
+
+@kernel
+def random_moves(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    priors: Array,
+    roots: Array,
+    laws: Array,
+    data: Array,
+    z: IntArray,
+    arm: int,
+    n_moves: int,
+    source: Stream,
+) -> int:
+    """Make moves of uniformly drawn rewards; return how many are left when the table was full."""
+    order = np.empty(0, np.int64)
+    rng = generator(source)
+    return moves_of(tables, labels, sizes, priors, roots, laws, data, z, arm, order, n_moves, rng)
+
+
+@kernel
+def sweep(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    priors: Array,
+    roots: Array,
+    laws: Array,
+    data: Array,
+    z: IntArray,
+    arm: int,
+    order: IntArray,
+    n_moves: int,
+    source: Stream,
+) -> int:
+    """Move every reward once in a fresh random order; return how many are left when the table was full.
+
+    Call with n_moves equal to the number of rewards to begin a sweep, with what was returned to go on with it.
+    """
+    rng = generator(source)
+    if n_moves == sizes[arm, 1]:
+        shuffle(order, n_moves, rng)
+    return moves_of(tables, labels, sizes, priors, roots, laws, data, z, arm, order, n_moves, rng)
+
+
+@kernel
+def seat(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    priors: Array,
+    roots: Array,
+    laws: Array,
+    data: Array,
+    z: IntArray,
+    arm: int,
+    x: Array,
+    y: float,
+    source: Stream,
+) -> None:
+    """Append a reward to the arm's data and draw its seat given the others; the table must have room."""
+    rng = generator(source)
+    T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
+    prior, law = priors[arm], laws[arm]
+    d = x.shape[0]
+    n = size[1]
+    for j in range(d):
+        data[n, j] = x[j]
+    data[n, d] = y
+    data[n, d + 1] = prior_log_predictive(prior, law[0], data, n)
+    logw, s, e = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(T.shape[1])
+    score(T, size, law, data, n, logw, s, e)
+    k = draw_index(logw, size[0] + 1, rng)
+    if k == size[0]:
+        open_place(T, label, place, size, prior)
+    z[n] = label[k]
+    size[1] += 1
+    add(T, k, prior, roots[arm], law, data, z, n + 1, n, label[k], np.empty(d))
+
+
+@kernel
+def learn(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    priors: Array,
+    roots: Array,
+    laws: Array,
+    data: Array,
+    z: IntArray,
+    arm: int,
+    x: Array,
+    y: float,
+    n_moves: int,
+    source: Stream,
+) -> int:
+    """Seat a new reward, then make at most 10 n random moves; return how many are left when the table was full."""
+    seat(tables, labels, sizes, priors, roots, laws, data, z, arm, x, y, source)
+    moves = min(n_moves, 10 * sizes[arm, 1])
+    return random_moves(tables, labels, sizes, priors, roots, laws, data, z, arm, moves, source)
+
+
+@kernel
+def log_joint(tables: Array, sizes: IntArray, priors: Array, laws: Array, arm: int) -> float:
+    """Log joint density of the arm's rewards and their seating, p(y | z) p(z)."""
+    T, law = tables[arm], laws[arm]
+    total = log_partition(T[COUNT], sizes[arm, 0], law[2], law[3])
+    for k in range(sizes[arm, 0]):
+        total += log_evidence(T, k, priors[arm], law[0])
+    return total

@@ -1,0 +1,186 @@
+"""Posterior draws of an arm's mean reward in one context.
+
+m, q   (K,)  mean x'U and leverage x'Vx of each component in this context
+law    (4,)  a0, b0, concentration c, discount d
+A component's mean is x'w = m + sqrt(b/Gamma(a) q) N(0, 1): no d-vector is ever drawn.
+
+paper  weights (n_k - d)/(n + c), the rest on one new atom (on each empty component of a finite mixture)
+exact  weights Dirichlet(n_1 - d, ..., n_K - d, c + K d), the rest on a whole PY(d, c + K d) drawn by stick-breaking
+       (Pitman 1996, corollary 20)
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels.component import COUNT, MEAN, NOTHING, SCALE
+from polyarm.types import Array, IntArray, Rng
+
+TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
+MAX_STICKS = 1000  # only a discount above about 0.5 with hardly any data gets here
+
+
+@kernel
+def locate(T: Array, n_places: int, x: Array, m: Array, q: Array) -> None:
+    """Write x'U and x'Vx of the first n_places components."""
+    d = x.shape[0]
+    for k in range(n_places):
+        mean = 0.0
+        square = 0.0
+        p = MEAN + d
+        for i in range(d):
+            mean += x[i] * T[MEAN + i, k]
+            for j in range(i):
+                square += 2.0 * x[i] * x[j] * T[p, k]
+                p += 1
+            square += x[i] * x[i] * T[p, k]
+            p += 1
+        m[k] = mean
+        q[k] = max(square, 0.0)
+
+
+@kernel
+def draw_atom(m: float, q: float, a: float, b: float, rng: Rng) -> float:
+    """One draw of x'w."""
+    return m + math.sqrt(b / rng.standard_gamma(a) * q) * rng.standard_normal()
+
+
+@kernel
+def draw_stick(total: float, j: int, discount: float, rng: Rng) -> float:
+    """Share of what remains that the j-th new atom takes, Beta(1 - d, total + j d); all of it if it is the last."""
+    rest = total + j * discount
+    return rng.beta(1.0 - discount, rest) if rest > NOTHING else 1.0
+
+
+@kernel
+def draw_tail(mass: float, total: float, discount: float, m: float, q: float, a0: float, b0: float, rng: Rng) -> float:
+    """Mass times the mean of a PY(discount, total) draw around the prior."""
+    value = 0.0
+    for j in range(1, MAX_STICKS):
+        if mass < TAIL:
+            break
+        part = mass * draw_stick(total, j, discount, rng)
+        value += part * draw_atom(m, q, a0, b0, rng)
+        mass -= part
+    return value + mass * draw_atom(m, q, a0, b0, rng)
+
+
+@kernel
+def draw_exact(T: Array, K: int, n: int, law: Array, m: Array, q: Array, m0: float, q0: float, rng: Rng) -> float:
+    """A draw of the mean functional from its posterior given the seating."""
+    a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
+    new = concentration + K * discount
+    if K == 0:
+        return draw_tail(1.0, new, discount, m0, q0, a0, b0, rng)
+    total = 0.0
+    value = 0.0
+    for k in range(K):
+        g = rng.standard_gamma(T[COUNT, k] - discount)
+        total += g
+        value += g * draw_atom(m[k], q[k], a0 + 0.5 * T[COUNT, k], T[SCALE, k], rng)
+    tail = rng.standard_gamma(new) if new > NOTHING else 0.0
+    total += tail
+    if tail > 0.0:
+        return value / total + draw_tail(tail / total, new, discount, m0, q0, a0, b0, rng)
+    return value / total
+
+
+@kernel
+def draw_paper(T: Array, K: int, n: int, law: Array, m: Array, q: Array, m0: float, q0: float, rng: Rng) -> float:
+    """A draw as in the paper's equation for mu: expected weights, one new atom."""
+    a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
+    value = 0.0
+    for k in range(K):
+        value += (T[COUNT, k] - discount) * draw_atom(m[k], q[k], a0 + 0.5 * T[COUNT, k], T[SCALE, k], rng)
+    new = concentration + K * discount
+    n_atoms = 1 if discount >= 0.0 else round(-new / discount)
+    for _ in range(n_atoms):
+        value += new / n_atoms * draw_atom(m0, q0, a0, b0, rng)
+    return value / (n + concentration)
+
+
+@kernel
+def draw_means(
+    tables: Array,
+    sizes: IntArray,
+    priors: Array,
+    laws: Array,
+    x: Array,
+    exact: bool,
+    out: Array,
+    source: Stream,
+) -> None:
+    """Fill out (n_draws, n_arms) with joint draws of every arm's mean reward."""
+    rng = generator(source)
+    m, q = np.empty(tables.shape[2]), np.empty(tables.shape[2])
+    m0, q0 = np.empty(1), np.empty(1)
+    for arm in range(tables.shape[0]):
+        K, n = sizes[arm, 0], sizes[arm, 1]
+        locate(tables[arm], K, x, m, q)
+        locate(priors[arm].reshape(-1, 1), 1, x, m0, q0)
+        for draw in range(out.shape[0]):
+            if exact:
+                out[draw, arm] = draw_exact(tables[arm], K, n, laws[arm], m, q, m0[0], q0[0], rng)
+            else:
+                out[draw, arm] = draw_paper(tables[arm], K, n, laws[arm], m, q, m0[0], q0[0], rng)
+
+
+@kernel
+def expected_means(tables: Array, sizes: IntArray, priors: Array, laws: Array, x: Array, out: Array) -> None:
+    """Fill out (n_arms,) with the posterior expectation of every arm's mean reward given the seating."""
+    m, q = np.empty(max(1, tables.shape[2])), np.empty(max(1, tables.shape[2]))
+    for arm in range(tables.shape[0]):
+        K, n = sizes[arm, 0], sizes[arm, 1]
+        concentration, discount = laws[arm, 2], laws[arm, 3]
+        locate(priors[arm].reshape(-1, 1), 1, x, m, q)
+        total = (concentration + K * discount) * m[0]
+        locate(tables[arm], K, x, m, q)
+        for k in range(K):
+            total += (tables[arm, COUNT, k] - discount) * m[k]
+        out[arm] = total / (n + concentration)
+
+
+@kernel
+def draw_density(T: Array, K: int, law: Array, prior: Array, x: Array, grid: Array, out: Array, source: Stream) -> None:
+    """Fill out (n_draws, len(grid)) with posterior draws of the reward's density at the grid's points."""
+    rng = generator(source)
+    m, q = np.empty(T.shape[1]), np.empty(T.shape[1])
+    m0, q0 = np.empty(1), np.empty(1)
+    locate(T, K, x, m, q)
+    locate(prior.reshape(-1, 1), 1, x, m0, q0)
+    a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
+    new = concentration + K * discount
+    g = np.empty(K + 1)
+    for draw in range(out.shape[0]):
+        total = 0.0
+        for k in range(K):
+            g[k] = rng.standard_gamma(T[COUNT, k] - discount)
+            total += g[k]
+        g[K] = rng.standard_gamma(new) if new > NOTHING else 0.0
+        if K == 0:
+            g[K] = 1.0
+        total += g[K]
+        for k in range(K):
+            a = a0 + 0.5 * T[COUNT, k]
+            add_atom(out[draw], grid, g[k] / total, m[k], q[k], T[SCALE, k] / rng.standard_gamma(a), rng)
+        mass = g[K] / total
+        for j in range(1, MAX_STICKS):
+            if mass < TAIL:
+                break
+            part = mass * draw_stick(new, j, discount, rng)
+            add_atom(out[draw], grid, part, m0[0], q0[0], b0 / rng.standard_gamma(a0), rng)
+            mass -= part
+        add_atom(out[draw], grid, mass, m0[0], q0[0], b0 / rng.standard_gamma(a0), rng)
+
+
+@kernel
+def add_atom(density: Array, grid: Array, weight: float, m: float, q: float, variance: float, rng: Rng) -> None:
+    """Add weight times the normal density of an atom with that noise variance and a drawn mean."""
+    mean = m + math.sqrt(variance * q) * rng.standard_normal()
+    if weight <= 0.0:
+        return
+    scale = weight / math.sqrt(2.0 * math.pi * variance)
+    for i in range(grid.shape[0]):
+        gap = grid[i] - mean
+        density[i] += scale * math.exp(-0.5 * gap * gap / variance)

@@ -1,0 +1,82 @@
+"""A linear-Gaussian posterior in square-root information form: exact to rounding whatever the scale of the data.
+
+x    (d,)        context            y   reward
+R    (d+1, d+1)  upper triangular factor of the information about (w, y):  the rows r of [prior; data] are kept as
+                 R'R = sum r r',  r = (x, y);  R[:d, :d]'R[:d, :d] = V^-1,  R[:d, d] = R[:d, :d] U,
+                 and R[d, d]^2 is what remains of sum (y - x'U)^2 + (U - U0)'V0^-1(U - U0), twice the growth of b
+row  (d+1,)      the row being rotated in; it is used up
+"""
+
+import math
+
+from polyarm.kernels._jit import kernel
+from polyarm.types import Array
+
+
+@kernel
+def rotate_in(R: Array, row: Array) -> None:
+    """Add the information of one row by Givens rotations."""
+    m = row.shape[0]
+    for i in range(m):
+        if row[i] != 0.0:
+            r = math.hypot(R[i, i], row[i])
+            c = R[i, i] / r
+            s = row[i] / r
+            R[i, i] = r
+            row[i] = 0.0
+            for j in range(i + 1, m):
+                old = R[i, j]
+                R[i, j] = c * old + s * row[j]
+                row[j] = c * row[j] - s * old
+
+
+@kernel
+def leverage(R: Array, x: Array, u: Array) -> tuple[float, float]:
+    """The pair x'U and x'Vx, by one triangular solve u = R^-T x."""
+    d = x.shape[0]
+    mean = 0.0
+    square = 0.0
+    for i in range(d):
+        t = x[i]
+        for j in range(i):
+            t -= R[j, i] * u[j]
+        u[i] = t / R[i, i]
+        mean += u[i] * R[i, d]
+        square += u[i] * u[i]
+    return mean, square
+
+
+@kernel
+def covariance(R: Array, V: Array) -> float:
+    """Write V = (R[:d, :d]'R[:d, :d])^-1 packed by rows of its lower triangle; return log|V|."""
+    d = R.shape[0] - 1
+    log_det = 0.0
+    inverse = R[:d, :d].copy()  # becomes R^-1, upper triangular
+    for j in range(d):
+        log_det -= 2.0 * math.log(abs(R[j, j]))
+        inverse[j, j] = 1.0 / R[j, j]
+        for i in range(j - 1, -1, -1):
+            t = 0.0
+            for k in range(i + 1, j + 1):
+                t -= R[i, k] * inverse[k, j]
+            inverse[i, j] = t / R[i, i]
+    p = 0
+    for i in range(d):
+        for j in range(i + 1):
+            t = 0.0
+            for k in range(i, d):
+                t += inverse[i, k] * inverse[j, k]
+            V[p] = t
+            p += 1
+    return log_det
+
+
+@kernel
+def coefficients(R: Array, U: Array) -> None:
+    """Write U, the solution of R[:d, :d] U = R[:d, d]."""
+    d = R.shape[0] - 1
+    for i in range(d - 1, -1, -1):
+        t = R[i, d]
+        for j in range(i + 1, d):
+            t -= R[i, j] * U[j]
+        U[i] = t / R[i, i]

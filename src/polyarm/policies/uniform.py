@@ -1,0 +1,41 @@
+"""The policy that learns nothing."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require_arm, require_context, require_count, require_reward
+from polyarm.types import Array, Choice, Rng
+
+
+class NoState(NamedTuple):
+    """Nothing."""
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Play every arm with the same probability."""
+
+    n_arms: int
+    context_dim: int
+
+    def __post_init__(self) -> None:
+        require_count(self.n_arms, "n_arms")
+        require_count(self.context_dim, "context_dim")
+
+    def init(self) -> NoState:
+        """State before any reward."""
+        return NoState()
+
+    def choose(self, state: NoState, context: Array, rng: Rng) -> Choice:
+        """Arm to play in this context."""
+        require_context(context, self.context_dim)
+        return Choice(arm=int(rng.integers(self.n_arms)), scores=np.full(self.n_arms, 1 / self.n_arms))
+
+    def update(self, state: NoState, context: Array, arm: int, reward: float, rng: Rng) -> NoState:
+        """State after one reward."""
+        require_context(context, self.context_dim)
+        require_arm(arm, self.n_arms)
+        require_reward(reward)
+        return state
