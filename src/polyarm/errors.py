@@ -3,6 +3,7 @@
 Every message reads `<name> must be <rule>, got <value>`.
 """
 
+import importlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -152,6 +153,16 @@ def require_name(name: str, known: Sequence[str], kind: str) -> str:
     if name not in known:
         raise UnknownName(f"{kind} must be one of {', '.join(known)}, got {shown(name)}")
     return name
+
+
+def require_extra(module: str, extra: str) -> Any:
+    """Module that an optional part of polyarm brings."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise MissingExtra(f"{module} must be installed: pip install 'polyarm[{extra}]'") from None
 
 
 def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:

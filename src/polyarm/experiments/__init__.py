@@ -1,1 +1,1 @@
-"""Studies: runs to tidy results, tables and figures."""
+"""Studies: runs to tidy results on disk, and from there to tables, figures and a report."""
