@@ -1,12 +1,12 @@
 """BNNAlpha: black-box alpha-divergence minimisation, Gaussians over all weights and a learnt noise for every arm.
 
-With w_k = mean + sd xi_k, k = 1..K, one draw for the whole batch, D_k = sum [ w_k^2 / (2 v0) - xi_k^2 / 2 - log sd ] - P log(2 pi) / 2 and
-l_kb = log N(r_b; y_kb, s_b^2), the energy is
+With w_k = mean + sd xi_k, k = 1..K, one draw for the whole batch, l_kb = log N(r_b; y_kb, s_b^2) and, over the P
+weights, D_k = sum [ w_k^2 / (2 v0) - xi_k^2 / 2 - log sd ] - P log(2 pi) / 2, the energy is
 
     E = log Z0 - n / (B alpha) sum_b log (1/K) sum_k exp alpha (l_kb - D_k / n),
 
-in which the terms mean^2 / sd^2 of the published form have cancelled exactly.  The Showdown code pairs l_kb with the site of
-another draw, D_((k B + b) mod K) (quirk Q6): `sites="faithful"`; `sites="fixed"` pairs it with D_k.
+in which the terms mean^2 / sd^2 of the published form have cancelled exactly.  The Showdown code pairs l_kb with the
+site of another draw, D_((k B + b) mod K) (quirk Q6): `sites="faithful"`; `sites="fixed"` pairs it with D_k.
 """
 
 import math
@@ -27,7 +27,7 @@ from polyarm.neural.variational import Belief, initial_belief, sampled_network
 
 
 class Beliefs(NamedTuple):
-    """Gaussians over the weights, and over the logarithm of each arm's noise relative to its start: means and log sds (A,)."""
+    """Gaussians over the weights and over the logarithm of each arm's noise relative to its start, (A,)."""
 
     weights: Belief
     noise_means: jax.Array
@@ -151,4 +151,5 @@ class BnnAlpha(Settings):
 
     def workspace(self, capacity: int) -> int:
         """Bytes of one realisation's minibatch under all draws, both passes."""
-        return 4 * self.n_draws * (512 * (4 * self.n_hidden + 3 * self.n_arms) + 4 * self.n_hidden * (self.context_dim + self.n_arms))
+        per_row = 4 * self.n_hidden + 3 * self.n_arms
+        return 4 * self.n_draws * (512 * per_row + 4 * self.n_hidden * (self.context_dim + self.n_arms))

@@ -1,6 +1,6 @@
 """NeuralBootstrapped: several networks, each with its own store of the data; a random one decides each round.
 
-Whether store q holds observation j is a coin of its own, thrown by hashing (store key, j): no list of rows needs to be kept.
+Whether store q holds observation j is a coin of its own, thrown by hashing (store key, j): no list of rows is kept.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from polyarm.neural.data import Data, take
 from polyarm.neural.draws import draw_rows
 from polyarm.neural.network import Network, predict, squared_error_gradient
 from polyarm.neural.settings import Settings
-from polyarm.neural.training import Gradient, Trained, Training, when_due
+from polyarm.neural.training import STATED, Gradient, Trained, Training, when_due
 
 
 class Ensemble(NamedTuple):
@@ -26,8 +26,9 @@ class Ensemble(NamedTuple):
 def stored_rows(store_key: jax.Array, n: jax.Array, capacity: int, inclusion: float) -> tuple[jax.Array, jax.Array]:
     """Rows held by one store, first come first, and their number; the first observation is always held."""
     place = jnp.arange(capacity)
-    coins = jax.vmap(lambda j: jax.random.uniform(jax.random.fold_in(jax.random.wrap_key_data(store_key), j), (), jnp.float32))
-    held = ((coins(place) < jnp.float32(inclusion)) | (place == 0)) & (place < n)
+    key = jax.random.wrap_key_data(store_key, impl="threefry2x32")
+    coins: jax.Array = jax.vmap(lambda j: jax.random.uniform(jax.random.fold_in(key, j), (), jnp.float32))(place)
+    held = ((coins < jnp.float32(inclusion)) | (place == 0)) & (place < n)
     target = jnp.where(held, jnp.cumsum(held) - 1, capacity)
     rows = jnp.zeros(capacity, jnp.int32).at[target].set(place.astype(jnp.int32), mode="drop")
     return rows, jnp.sum(held)
@@ -37,7 +38,7 @@ def stored_rows(store_key: jax.Array, n: jax.Array, capacity: int, inclusion: fl
 class NeuralBootstrapped(Settings):
     """Ensemble of networks, each trained on the observations its store happened to include."""
 
-    training: Training = Training()
+    training: Training = STATED
     n_networks: int = 3
     inclusion: float = 0.95
 
@@ -74,6 +75,5 @@ class NeuralBootstrapped(Settings):
 
     def workspace(self, capacity: int) -> int:
         """Bytes of one realisation's minibatches and stores."""
-        return self.n_networks * (
-            4 * 512 * (3 * self.n_hidden + 2 * self.context_dim + 3 * self.n_arms + 8) + 8 * capacity * (self.context_dim + 4)
-        )
+        stores = 8 * capacity * (self.context_dim + 4)
+        return self.n_networks * (Settings.workspace(self, capacity) + stores)

@@ -31,7 +31,7 @@ def append(data: Data, n: jax.Array, row: Data) -> Data:
     return jax.tree.map(lambda buffer, value: buffer.at[n].set(value.astype(buffer.dtype)), data, row)
 
 
-def observation(inputs: jax.Array, arm: jax.Array, reward: jax.Array) -> Data:
+def observation(inputs: jax.Array, arm: jax.Array | int, reward: jax.Array | float) -> Data:
     """One observation in the shape of a row of Data."""
     return Data(jnp.asarray(inputs), jnp.asarray(arm), jnp.asarray(reward))
 
@@ -48,6 +48,8 @@ def first(data: Data, capacity: int) -> Data:
 
 def with_room(data: Data, capacity: int) -> Data:
     """Buffers grown to `capacity` rows."""
-    return jax.tree.map(
-        lambda buffer: jnp.concatenate([buffer, jnp.zeros((capacity - len(buffer), *buffer.shape[1:]), buffer.dtype)]), data
-    )
+
+    def grow(buffer: jax.Array) -> jax.Array:
+        return jnp.pad(buffer, [(0, capacity - len(buffer))] + [(0, 0)] * (buffer.ndim - 1))
+
+    return jax.tree.map(grow, data)

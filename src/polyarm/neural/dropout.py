@@ -1,4 +1,4 @@
-"""NeuralDropout: each hidden unit is kept with probability 0.8, in training and, with one mask for all heads, in decisions."""
+"""NeuralDropout: hidden units are kept with probability 0.8, in training and, one mask for all heads, in decisions."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from polyarm.neural.data import Data, take
 from polyarm.neural.draws import draw_mask, draw_rows
 from polyarm.neural.network import Network, features, outputs, squared_error_gradient
 from polyarm.neural.settings import Settings
-from polyarm.neural.training import Trained, Training, when_due
+from polyarm.neural.training import STATED, Trained, Training, when_due
 
 
 @dataclass(frozen=True, slots=True)
 class NeuralDropout(Settings):
     """Network with inverted dropout on its hidden layer, trained by RMSProp."""
 
-    training: Training = Training()
+    training: Training = STATED
     keep: float = 0.8
 
     def init(self, key: jax.Array) -> Trained:

@@ -1,11 +1,12 @@
-"""MultitaskGP: one Gaussian process over contexts and arms, its hyper-parameters tuned by Adam on the marginal likelihood.
+"""MultitaskGP: one Gaussian process over contexts and arms, tuned by Adam on its marginal likelihood.
 
-A bootstrap of n observations is a list of m distinct ones with multiplicities c.  Copies of an observation carry the same
-target, so conditioning on all n rows equals conditioning on the m distinct ones with noise tau / c, and
+A bootstrap of n observations is a list of m distinct ones with multiplicities c.  Copies of an observation carry the
+same target, so conditioning on all n rows equals conditioning on the m distinct ones with noise tau / c, and
 log|K_n| = log|K_m + tau / c| + sum [ (c - 1) log tau + log c ]: exact, and a quarter of the work.
 
-Quirks of the Showdown code, each with a `fixed` setting: `root` (Q11: samples with the covariance where its square root is meant),
-`spread` (Q8: an arm's scale counts rows that played other arms as zeros), `resampling` (Q10: conditions on a bootstrap).
+Quirks of the Showdown code, each with a `fixed` setting: `root` (Q11: samples with the covariance where its square root
+is meant), `spread` (Q8: an arm's scale counts rows that played other arms as zeros), `resampling` (Q10: conditions on a
+bootstrap).
 """
 
 import math
@@ -22,11 +23,14 @@ from polyarm.neural.inverse import invert, padded
 from polyarm.neural.training import when_due
 
 WINDOWS = (64, 128, 256, 512)
-DUMMY_ROWS = 512  # before its first training the Showdown process holds this many all-ones contexts of arm 0 with target 0
+DUMMY_ROWS = 512  # all-ones contexts of arm 0 with target 0, which the Showdown process holds before its first training
 
 
 class Batch(NamedTuple):
-    """Distinct observations of a training batch: x (m, d), one-hot arms (m, A), rewards (m,) and multiplicities (m,), zero for padding."""
+    """Distinct observations of a training batch.
+
+    x (m, d), one-hot arms (m, A), rewards (m,) and multiplicities (m,), zero for padding.
+    """
 
     x: jax.Array
     arms: jax.Array
@@ -43,6 +47,9 @@ class Process(NamedTuple):
     batch_key: jax.Array
 
 
+Moments = tuple[jax.Array, jax.Array, jax.Array]
+
+
 class Fit(NamedTuple):
     """K^-1, log|K|, K^-1 y and y of a batch."""
 
@@ -53,7 +60,7 @@ class Fit(NamedTuple):
 
 
 def arm_scales(batch: Batch, spread: str) -> jax.Array:
-    """Standard deviation by which each arm's rewards are divided, s_a^2 = 1e-4 + [sum (r - mean)^2 + (n - n_a) mean^2] / n_a."""
+    """Divisors of the rewards, s_a^2 = 1e-4 + [sum (r - mean_a)^2 + (n - n_a) mean_a^2] / n_a."""
     weight = batch.arms * batch.counts[:, None]
     n_played = jnp.maximum(weight.sum(axis=0), 1)
     means = (weight.T @ batch.rewards) / n_played
@@ -182,7 +189,7 @@ class MultitaskGp:
         return jnp.minimum(jnp.ceil(most / 64).astype(jnp.int32), self.batch_capacity(capacity) // 64)
 
     def counts(self, n: jax.Array, capacity: int, key: jax.Array) -> jax.Array:
-        """Multiplicity of every observation: a bootstrap of n while n < max_points, the first max_points once each after that."""
+        """Multiplicity of every observation: a bootstrap of n; from max_points on the first max_points once each."""
         place = jnp.arange(capacity)
         once = (place < jnp.minimum(n, self.max_points)).astype(jnp.float64)
         if self.resampling == "fixed":
@@ -220,13 +227,13 @@ class MultitaskGp:
         hyper = optax.apply_updates(model.hyper, change)
         return Process(hyper, model.hyper, optimizer, jax.random.key_data(key))
 
-    def posterior(self, model: Process, data: Data, n: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def posterior(self, model: Process, data: Data, n: jax.Array, x: jax.Array) -> Moments:
         """Means and covariance of all arms' standardised values at one context, and the arms' scales.
 
         The batch of the last training call, at the last multiple of `every`, is drawn again from its key.
         """
         batch_n = n - n % self.every
-        batch = self.batch(data, batch_n, jax.random.wrap_key_data(model.batch_key))
+        batch = self.batch(data, batch_n, jax.random.wrap_key_data(model.batch_key, impl="threefry2x32"))
         scales = arm_scales(batch, self.spread)
         now = fit(model.previous, scales, batch, self.n_blocks(batch_n, len(data.arms)))
         contexts, arms = jnp.broadcast_to(x, (self.n_arms, len(x))), jnp.eye(self.n_arms, dtype=x.dtype)
@@ -234,7 +241,7 @@ class MultitaskGp:
         prior = covariance(model.hyper, contexts, arms, contexts, arms)
         return cross @ now.weights, prior - cross @ now.inverse @ cross.T, scales
 
-    def prior(self, model: Process, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def prior(self, model: Process, x: jax.Array) -> Moments:
         """The same before the first training: 512 all-ones contexts of arm 0, zero targets, K^-1 = I."""
         contexts, arms = jnp.broadcast_to(x, (self.n_arms, len(x))), jnp.eye(self.n_arms, dtype=x.dtype)
         cross = covariance(model.hyper, contexts, arms, jnp.ones((1, len(x)), x.dtype), arms[:1])

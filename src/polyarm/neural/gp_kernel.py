@@ -1,4 +1,4 @@
-"""The covariance of the multitask Gaussian process: (Matern-3/2 + linear) in the context, times an exponential in the arms.
+"""The covariance of the multitask Gaussian process: (Matern-3/2 + linear) in the context, exponential in the arms.
 
 x (n, d) contexts, a (n,) arms; every positive quantity is the softplus of a free number.
 """

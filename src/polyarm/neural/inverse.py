@@ -1,7 +1,7 @@
 """Inverse and log-determinant of a symmetric positive definite matrix by sweeping blocks.
 
-Sweeping block k of A: with P = A_kk^-1, A_ij <- A_ij - A_ik P A_kj, A_ik <- A_ik P, A_kk <- -P; after all blocks A is minus its inverse.
-Nearly all the work is one matrix product a block, which a GPU does in batches far faster than its batched Cholesky factorisations.
+Sweeping block k of A: with P = A_kk^-1, A_ij <- A_ij - A_ik P A_kj, A_ik <- A_ik P, A_kk <- -P; after all blocks A is
+minus its inverse.  Nearly all the work is one matrix product a block, what a GPU does best on a batch of matrices.
 """
 
 import jax

@@ -45,7 +45,7 @@ class Learner(Protocol[Model]):
         ...
 
     def window(self, n: int) -> int | None:
-        """Number of leading rows that hold all the learner reads while it has n observations; None for the whole buffer."""
+        """Leading rows that hold all the learner reads while it has n observations; None for the whole buffer."""
         ...
 
     def workspace(self, capacity: int) -> int:

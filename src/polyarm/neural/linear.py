@@ -1,7 +1,8 @@
 """NeuralLinear: Bayesian linear regression of each arm's rewards on the hidden units of a network.
 
-z (n, H) hidden units of the stored contexts under the current network, no intercept; per arm, with its rows Z and rewards y,
-Lambda = Z'Z + lambda I, mu = Lambda^-1 Z'y, a = a0 + n_a / 2, b = b0 + (y'y - mu' Lambda mu) / 2, in double precision.
+z (n, H) hidden units of the stored contexts under the current network, no intercept; per arm, with its rows Z and
+rewards y, Lambda = Z'Z + lambda I, mu = Lambda^-1 Z'y, a = a0 + n_a / 2, b = b0 + (y'y - mu' Lambda mu) / 2,
+in double precision.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from polyarm.neural.data import Data
 from polyarm.neural.network import features
 from polyarm.neural.rms import plain_gradient
 from polyarm.neural.settings import Settings
-from polyarm.neural.training import Trained, Training, when_due
+from polyarm.neural.training import STATED, Trained, Training, when_due
 
 
 class Regression(NamedTuple):
@@ -27,7 +28,7 @@ class Regression(NamedTuple):
     rates: jax.Array
 
 
-class NeuralLinearModel(NamedTuple):
+class Hybrid(NamedTuple):
     """A trained network and the regressions on its hidden units."""
 
     trained: Trained
@@ -51,22 +52,22 @@ def regress(z: jax.Array, shares: jax.Array, rewards: jax.Array, ridge: float, s
 class NeuralLinear(Settings):
     """Thompson sampling over linear regressions on learnt features."""
 
-    training: Training = Training()
+    training: Training = STATED
     posterior_every: int = 1
     prior_shape: float = 6.0
     prior_rate: float = 6.0
     ridge: float = 0.25
 
-    def init(self, key: jax.Array) -> NeuralLinearModel:
+    def init(self, key: jax.Array) -> Hybrid:
         """Fresh network and the prior."""
-        none = jnp.zeros((1, self.n_hidden), jnp.float64), jnp.zeros((self.n_arms, 1), jnp.float64), jnp.zeros(1, jnp.float64)
-        return NeuralLinearModel(self.training.init(self.shape, key), self.regress(*none))
+        nothing = [jnp.zeros(size, jnp.float64) for size in ((1, self.n_hidden), (self.n_arms, 1), (1,))]
+        return Hybrid(self.training.init(self.shape, key), self.regress(*nothing))
 
     def regress(self, z: jax.Array, shares: jax.Array, rewards: jax.Array) -> Regression:
         """Posterior under this baseline's prior."""
         return regress(z, shares, rewards, self.ridge, self.prior_shape, self.prior_rate)
 
-    def scores(self, model: NeuralLinearModel, data: Data, n: jax.Array, inputs: jax.Array, key: jax.Array) -> jax.Array:
+    def scores(self, model: Hybrid, data: Data, n: jax.Array, inputs: jax.Array, key: jax.Array) -> jax.Array:
         """One posterior draw of every arm's value: N(mu'z, var z' Lambda^-1 z), var ~ InvGamma(a, b)."""
         gammas, normals = jax.random.split(key)
         z = features(model.trained.network, inputs).astype(jnp.float64)
@@ -75,17 +76,17 @@ class NeuralLinear(Settings):
         sd = jnp.sqrt(variance * jnp.sum(jnp.square(whitened), axis=1))
         return model.regression.means @ z + sd * jax.random.normal(normals, (self.n_arms,), jnp.float64)
 
-    def learn(self, model: NeuralLinearModel, data: Data, n: jax.Array, key: jax.Array) -> NeuralLinearModel:
+    def learn(self, model: Hybrid, data: Data, n: jax.Array, key: jax.Array) -> Hybrid:
         """Model after one training call and regressions on the features as they now are."""
         gradient = plain_gradient(data, n, self.training.batch_size)
 
-        def train(now: NeuralLinearModel) -> NeuralLinearModel:
+        def train(now: Hybrid) -> Hybrid:
             return now._replace(trained=self.training.run(now.trained, gradient, key))
 
         trained = when_due(n, self.training.every, train, model)
         return when_due(n, self.posterior_every, lambda now: self.refit(now, data, n), trained)
 
-    def refit(self, model: NeuralLinearModel, data: Data, n: jax.Array) -> NeuralLinearModel:
+    def refit(self, model: Hybrid, data: Data, n: jax.Array) -> Hybrid:
         """Model with regressions on all stored observations."""
         z = features(model.trained.network, data.inputs).astype(jnp.float64)
         seen = (jnp.arange(len(data.arms)) < n)[None]

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from polyarm.neural.data import Data
 from polyarm.neural.draws import draw_uniforms
 
-FEW = 4  # inner sizes up to here are summed term by term, which XLA fuses with what follows; a GPU's matrix product is slower
+FEW = 4  # inner sizes up to here are summed term by term, which XLA fuses with what follows
 
 
 class Network(NamedTuple):

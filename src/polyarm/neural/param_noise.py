@@ -1,9 +1,9 @@
-"""NeuralParamNoise: decide with Gaussian noise on every weight, its size adapted so that decisions change by a set amount.
+"""NeuralParamNoise: decide with Gaussian noise on every weight, its size adapted to how far decisions move.
 
 After a training call the noise grows by 1 % where the noisy network's softmax stays within a divergence of
--log(1 - eps + eps / A) of the plain one's, and shrinks by 1 % otherwise; then eps <- 0.99 eps.  With training in every round
-eps dies within a few hundred rounds and the noise with it (quirk Q2): `adaptation="faithful"` keeps that, `"fixed"` adapts
-every 50 rounds only, as often as in the Showdown's own experiments.
+-log(1 - eps + eps / A) of the plain one's, and shrinks by 1 % otherwise; then eps <- 0.99 eps.  With training in every
+round eps dies within a few hundred rounds and the noise with it (quirk Q2): `adaptation="faithful"` keeps that,
+`"fixed"` adapts every 50 rounds only, as often as in the Showdown's own experiments.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from polyarm.neural.data import Data, take
+from polyarm.neural.data import Data
 from polyarm.neural.draws import draw_normals, draw_rows
 from polyarm.neural.network import Network, predict
 from polyarm.neural.rms import plain_gradient
 from polyarm.neural.settings import Settings
-from polyarm.neural.training import Trained, Training, when_due
+from polyarm.neural.training import STATED, Trained, Training, when_due
 
 ADAPT_EVERY_FIXED = 50
 
@@ -51,7 +51,7 @@ def decision_divergence(plain: jax.Array, noisy: jax.Array) -> jax.Array:
 class NeuralParamNoise(Settings):
     """Network that explores by perturbing its weights."""
 
-    training: Training = Training()
+    training: Training = STATED
     noise_sd: float = 0.05
     eps: float = 0.1
     n_probes: int = 300

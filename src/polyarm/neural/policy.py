@@ -30,8 +30,8 @@ class LiveState(NamedTuple):
 class LearnedPolicy:
     """A learned baseline as a live policy.
 
-    Without a seed every draw comes from the generators it is given: the network starts at the first update.  With a seed those are
-    ignored and all draws follow from it, exactly as in the simulator.
+    Without a seed every draw comes from the generators it is given, and the network starts at the first update.  With a
+    seed those are ignored and all draws follow from it, exactly as in the simulator.
     """
 
     learner: AnyLearner
@@ -78,7 +78,7 @@ class LearnedPolicy:
             data = state.data if n < len(state.data.arms) else with_room(state.data, 2 * n)
             row = observation(with_one(jnp.asarray(x), self.learner.dtype), a, y)
             data, model = _update(self.learner, self.learner.window(n + 1), model, data, n, row, self._seed(rng))
-        return LiveState(np.int64(n + 1), data, model)
+            return LiveState(np.int64(n + 1), *jax.tree.map(np.asarray, (data, model)))
 
     def _seed(self, rng: Rng) -> np.uint64:
         return np.uint64(rng.integers(2**63) if self.seed is None else self.seed)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -21,11 +22,9 @@ def numerics() -> Iterator[None]:
 
 def double_precision() -> AbstractContextManager[Any]:
     """Context in which JAX keeps 64-bit numbers."""
-    enable: Any = getattr(jax, "enable_x64", None)
-    if enable is None:  # JAX before 0.8
-        from jax.experimental import enable_x64 as enable
-    context: AbstractContextManager[Any] = enable(True)
-    return context
+    if not hasattr(jax, "enable_x64"):  # JAX before 0.8
+        return import_module("jax.experimental").enable_x64(True)
+    return jax.enable_x64(True)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The named learned policies, their options, and the settings behind the published tables.  Imports JAX only when one is made."""
+"""The named learned policies, their options, and the settings behind the published tables; no JAX until one is made."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,12 @@ QUIRKS = {
     "neural-param-noise": {"adaptation": "adaptation"},
     "bnn-variational": {"learning_rate": "learning_rate", "noise_sd": "noise_sd"},
     "bnn-alpha": {"learning_rate": "learning_rate", "noise_sd": "noise_sd", "site_pairing": "sites"},
-    "multitask-gp": {"sampling_root": "root", "unplayed_zeros": "spread", "bootstrap": "resampling", "max_points": "max_points"},
+    "multitask-gp": {
+        "sampling_root": "root",
+        "unplayed_zeros": "spread",
+        "bootstrap": "resampling",
+        "max_points": "max_points",
+    },
 }
 TWO_WAY = ("lr_reset", "adaptation", "site_pairing", "sampling_root", "unplayed_zeros", "bootstrap")
 
@@ -49,7 +54,7 @@ def stated_options(name: str) -> dict[str, Any]:
 def published_options(name: str, scenario: str) -> dict[str, Any]:
     """Options that produced the published table of that scenario.
 
-    The linear tables date from an earlier version of the paper: 100 steps a round, the Gaussian process trained every 50 rounds.
+    The linear tables date from an earlier version of the paper: 100 steps a round, the process trained every 50 rounds.
     """
     if scenario.split("/")[0] not in LINEAR_SCENARIOS:
         return stated_options(name)

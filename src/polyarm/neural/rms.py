@@ -1,4 +1,4 @@
-"""NeuralRMS: play the arm with the largest prediction of one network; the only randomness is its start and its minibatches."""
+"""NeuralRMS: play the arm one network predicts most of; random are only its start and its minibatches."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from polyarm.neural.data import Data, take
 from polyarm.neural.draws import draw_rows
 from polyarm.neural.network import predict, squared_error_gradient
 from polyarm.neural.settings import Settings
-from polyarm.neural.training import Gradient, Trained, Training, when_due
+from polyarm.neural.training import STATED, Gradient, Trained, Training, when_due
 
 
 def plain_gradient(data: Data, n: jax.Array, batch_size: int) -> Gradient:
@@ -20,7 +20,7 @@ def plain_gradient(data: Data, n: jax.Array, batch_size: int) -> Gradient:
 class NeuralRms(Settings):
     """Greedy network trained by RMSProp."""
 
-    training: Training = Training()
+    training: Training = STATED
 
     def init(self, key: jax.Array) -> Trained:
         """Fresh network."""

@@ -44,7 +44,7 @@ def simulate(
 ) -> tuple[IntArray, float]:
     """Arms played, (R, T), and the seconds it took without compilation.
 
-    Worlds carry a leading axis of realisations; each realisation follows from its own seed, whatever the batch it runs in.
+    Worlds carry a leading axis of realisations; each follows from its own seed, whatever the batch it runs in.
     progress(done, total) is called as rounds of all realisations finish.
     """
     numbers = require_seeds(worlds, seeds)
@@ -68,7 +68,9 @@ def require_seeds(worlds: World, seeds: ArrayLike) -> NDArray[np.uint64]:
     require(worlds.rewards.ndim == 3, "worlds", "a World with a leading axis of realisations", worlds.rewards.shape)
     require(
         numbers.shape == (len(worlds.contexts),) and numbers.dtype.kind in "iu" and bool((numbers >= 0).all()),
-        "seeds", "one non-negative integer per realisation", seeds,
+        "seeds",
+        "one non-negative integer per realisation",
+        seeds,
     )
     return numbers.astype(np.uint64)
 
@@ -122,13 +124,19 @@ def run(learner: AnyLearner, worlds: World, seeds: NDArray[np.uint64], ticker: T
     compiled = set()
     for begin, end, window in stretches(learner, horizon):
         if window not in compiled:  # an empty stretch compiles and does nothing else
-            runs = jax.block_until_ready(advance(learner, window, runs, inputs, rewards, begin, begin))
+            runs = finished(advance(learner, window, runs, inputs, rewards, begin, begin))
             compiled.add(window)
         clock = time.perf_counter()
-        runs = jax.block_until_ready(advance(learner, window, runs, inputs, rewards, begin, end))
+        runs = finished(advance(learner, window, runs, inputs, rewards, begin, end))
         seconds += time.perf_counter() - clock
         ticker.add((end - begin) * len(seeds))
     return np.asarray(runs.arms, np.int64), seconds
+
+
+def finished(runs: Runs) -> Runs:
+    """Realisations once the device has caught up."""
+    runs.arms.block_until_ready()
+    return runs
 
 
 def stretches(learner: AnyLearner, horizon: int) -> Iterator[tuple[int, int, int | None]]:
@@ -165,11 +173,11 @@ def advance(
 ) -> Runs:
     """Realisations after rounds begin, ..., end - 1: train on what came before, decide, observe."""
 
-    def one(key: jax.Array, model: Any, data: Data, x: jax.Array, pay: jax.Array, n: jax.Array) -> tuple[Any, Data, jax.Array]:
+    def one(
+        key: Any, model: Any, data: Data, x: jax.Array, pay: jax.Array, n: jax.Array
+    ) -> tuple[Any, Data, jax.Array]:
         seen = visible(learner, data, window)
-        model = jax.lax.cond(
-            n > 0, lambda: learner.learn(model, seen, n, stage_key(key, TRAINING, n)), lambda: model
-        )
+        model = jax.lax.cond(n > 0, lambda: learner.learn(model, seen, n, stage_key(key, TRAINING, n)), lambda: model)
         arm = jnp.argmax(score(learner, model, seen, n, x, stage_key(key, DECISION, n)))
         return model, append(data, n, observation(x, arm, pay[arm])), arm
 

@@ -1,7 +1,7 @@
 """One round of a learned policy as pure functions, shared by the live policy and the batched simulator.
 
-All randomness of a realisation comes from one key: its start, the decision of round n and the training after n observations each
-hash their own number into it, so that no draw depends on who asks or in which batch.
+All randomness of a realisation comes from one key: its start, the decision of round n and the training after n
+observations each hash their own number into it, so that no draw depends on who asks or in which batch.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """RMSProp on minibatches with a learning rate that decays over the life of the network.
 
-The rate at step s is 0.1 / (1 + 0.5 s).  The Showdown code means to restart s at every training call but does not (quirk Q1):
-`lr_reset="faithful"` never restarts it, `lr_reset="fixed"` does.
+The rate at step s is 0.1 / (1 + 0.5 s).  The Showdown code means to restart s at every training call but does not
+(quirk Q1): `lr_reset="faithful"` never restarts it, `lr_reset="fixed"` does.
 """
 
 from collections.abc import Callable
@@ -66,6 +66,9 @@ class Training:
         rate = self.rate(trained.n_steps)
         network = jax.tree.map(lambda w, g: w - rate * g, trained.network, direction)
         return Trained(network, optimizer, trained.n_steps + 1)
+
+
+STATED = Training()  # as the paper's text has it
 
 
 def when_due(n: jax.Array, every: int, learn: Callable[[Any], Any], model: Any) -> Any:

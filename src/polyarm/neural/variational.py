@@ -1,8 +1,8 @@
 """BNNVariational: Bayes by backprop with local reparametrisation, a Gaussian on every kernel weight.
 
 Loss = -(1/B) sum_b log N(r_b; y_b, 0.1^2) + KL / n, with the activations of each row drawn from their own Gaussian,
-KL = sum [ mean^2 / (2 v0) + (var / v0 - 1 - log var + log v0) / 2 ] over kernels, v0 = 2 / fan-in.  Biases are plain numbers.
-Adam at a constant rate of 0.1, unclipped (quirk Q4; `learning_rate` sets another).
+KL = sum [ mean^2 / (2 v0) + (var / v0 - 1 - log var + log v0) / 2 ] over kernels, v0 = 2 / fan-in.  Biases are plain
+numbers.  Adam at a constant rate of 0.1, unclipped (quirk Q4; `learning_rate` sets another).
 """
 
 import math
