@@ -23,10 +23,11 @@ LINEAR_SCENARIOS = ("linear", "sparse-linear")
 
 # Option of ours -> field of the baseline that it sets.
 COMMON = {"training_steps": "steps", "training_freq": "every"}
+ADAM = {"initial_training_steps": "first_steps", "learning_rate": "learning_rate", "noise_sd": "noise_sd"}
 QUIRKS = {
     "neural-param-noise": {"adaptation": "adaptation"},
-    "bnn-variational": {"learning_rate": "learning_rate", "noise_sd": "noise_sd"},
-    "bnn-alpha": {"learning_rate": "learning_rate", "noise_sd": "noise_sd", "site_pairing": "sites"},
+    "bnn-variational": ADAM,
+    "bnn-alpha": {**ADAM, "site_pairing": "sites"},
     "multitask-gp": {
         "sampling_root": "root",
         "unplayed_zeros": "spread",

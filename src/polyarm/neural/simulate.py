@@ -50,16 +50,15 @@ def simulate(
     numbers = require_seeds(worlds, seeds)
     learner = make_learner(name, worlds.rewards.shape[2], worlds.contexts.shape[2], **options)
     place = find_device(device)
-    size = batch_size(learner, worlds, place, memory_gb)
+    batches = split(len(numbers), batch_size(learner, worlds, place, memory_gb))
     ticker = Ticker(progress, len(numbers) * worlds.contexts.shape[1])
     parts, seconds = [], 0.0
     with numerics(), jax.default_device(place):
-        for start in range(0, len(numbers), size):
-            part = slice(start, start + size)
-            arms, spent = run(learner, World(*(np.asarray(field)[part] for field in worlds)), numbers[part], ticker)
+        for batch in batches:
+            arms, spent = run(learner, World(*(np.asarray(field)[batch] for field in worlds)), numbers[batch], ticker)
             parts.append(arms)
             seconds += spent
-    return np.concatenate(parts), seconds
+    return np.concatenate(parts)[: len(numbers)], seconds
 
 
 def require_seeds(worlds: World, seeds: ArrayLike) -> NDArray[np.uint64]:
@@ -90,7 +89,17 @@ def batch_size(learner: AnyLearner, worlds: World, device: jax.Device, memory_gb
     """Realisations that fit the memory at once."""
     _, horizon, n_arms = worlds.rewards.shape
     own = learner.workspace(horizon) + 16 * horizon * (worlds.contexts.shape[2] + n_arms + 4)
-    return max(1, int(memory_bytes(device, memory_gb) // own))
+    return int(memory_bytes(device, memory_gb) // own)
+
+
+def split(n: int, most: int) -> list[IntArray]:
+    """Realisations of equal batches, the last one filled up with copies, so that one compilation serves them all.
+
+    A batch holds at least two: XLA treats a batch of one as none and then rounds differently.
+    """
+    n_batches = -(-n // max(most, 2))
+    size = max(-(-n // n_batches), 2)
+    return list(np.minimum(np.arange(n_batches * size), n - 1).reshape(n_batches, size))
 
 
 def memory_bytes(device: jax.Device, memory_gb: float | None) -> float:
@@ -109,7 +118,7 @@ class Ticker:
 
     def add(self, rounds: int) -> None:
         """Tell that these rounds are done."""
-        self.done += rounds
+        self.done = min(self.done + rounds, self.total)
         if self.progress is not None:
             self.progress(self.done, self.total)
 
