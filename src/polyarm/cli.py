@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polyarm
-from polyarm.errors import PolyarmError, require_writable_parent
+from polyarm.errors import PolyarmError, require_extra, require_writable_parent
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
 
@@ -21,9 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"polyarm: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(
-            "polyarm: interrupted; with --out, the same command continues where it stopped", file=sys.stderr
-        )
+        print("polyarm: interrupted; with --out, the same command continues where it stopped", file=sys.stderr)
         return INTERRUPTED
     return code
 
@@ -48,22 +46,17 @@ def _add_list(commands: Any) -> None:
 
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--realizations", type=int, metavar="R", help="number of paired realisations")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="seed of every random stream (default 0)"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of every random stream (default 0)")
     parser.add_argument("--workers", type=int, metavar="N", help="local processes (default: all cores)")
-    parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="run on the Dask cluster at this address instead"
-    )
+    parser.add_argument("--cluster", metavar="ADDRESS", help="run on the Dask cluster at this address instead")
     parser.add_argument("--data", metavar="FILE", help="local copy of the oncology data")
+    parser.add_argument("--device", choices=["cpu", "gpu"], help="where networks run (default: the best there is)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def _add_compare(commands: Any) -> None:
     parser = commands.add_parser("compare", help="compare policies on a scenario")
-    parser.add_argument(
-        "scenario", help="a name from `polyarm list scenarios`, or a full-feedback .csv or .parquet"
-    )
+    parser.add_argument("scenario", help="a name from `polyarm list scenarios`, or a full-feedback .csv or .parquet")
     parser.add_argument(
         "--policy",
         action="append",
@@ -71,16 +64,10 @@ def _add_compare(commands: Any) -> None:
         metavar="P",
         help="policy, as name or name:option=value,...; repeat",
     )
-    parser.add_argument(
-        "--horizon", type=int, metavar="T", help="steps of a realisation (default: the paper's)"
-    )
-    parser.add_argument(
-        "--reference", metavar="P", help="policy the others are compared with (default: the first)"
-    )
+    parser.add_argument("--horizon", type=int, metavar="T", help="steps of a realisation (default: the paper's)")
+    parser.add_argument("--reference", metavar="P", help="policy the others are compared with (default: the first)")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run the one realisation of this number")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder for results, tables and figures; resumable"
-    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for results, tables and figures; resumable")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict as JSON")
     _add_study_options(parser)
     parser.set_defaults(command=run_compare)
@@ -88,16 +75,13 @@ def _add_compare(commands: Any) -> None:
 
 def _add_reproduce(commands: Any) -> None:
     parser = commands.add_parser("reproduce", help="reproduce a table or figure of the paper")
-    parser.add_argument("target", help="a name from `polyarm list targets`, or `all`")
     parser.add_argument(
-        "--out", type=Path, default=Path("results"), metavar="DIR", help="folder (default: results)"
+        "target", nargs="+", help="names from `polyarm list targets`, or `all`; NAME:R runs that one R times"
     )
-    parser.add_argument(
-        "--networks", action="store_true", help="also run the networks and the Gaussian process"
-    )
-    parser.add_argument(
-        "--summary", type=Path, metavar="FILE", help="write a Markdown summary with small figures"
-    )
+    parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="folder (default: results)")
+    parser.add_argument("--networks", action="store_true", help="also run the networks and the Gaussian process")
+    parser.add_argument("--gp-realizations", type=int, metavar="R", help="fewer realisations for the slow multitask-gp")
+    parser.add_argument("--summary", type=Path, metavar="FILE", help="write a Markdown summary with small figures")
     _add_study_options(parser)
     parser.set_defaults(command=run_reproduce)
 
@@ -132,6 +116,8 @@ def run_compare(options: argparse.Namespace) -> int:
 
     if options.json:
         require_writable_parent(options.json, "json")
+    if options.out:
+        require_extra("matplotlib", "figures")
     found = compare(
         make_scenario(options.scenario, options.data),
         options.policy,
@@ -143,6 +129,7 @@ def run_compare(options: argparse.Namespace) -> int:
         out=options.out,
         reference=options.reference,
         only=options.only,
+        device=options.device,
         progress=not options.quiet,
     )
     if options.json:
@@ -169,11 +156,20 @@ def run_reproduce(options: argparse.Namespace) -> int:
         cluster=options.cluster,
         data=options.data,
         networks=options.networks,
+        device=options.device,
+        gp_realizations=options.gp_realizations,
         summary=options.summary,
         progress=not options.quiet,
+        command=_command(options),
     )
     reproduce(options.target, settings)
     return 0
+
+
+def _command(options: argparse.Namespace) -> str:
+    given = {"--realizations": options.realizations, "--seed": options.seed or None}
+    shown = [f"{name} {value}" for name, value in given.items() if value is not None]
+    return " ".join(["polyarm reproduce", *options.target, *shown, *["--networks"] * options.networks])
 
 
 def run_bench(options: argparse.Namespace) -> int:

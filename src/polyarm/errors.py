@@ -160,9 +160,7 @@ def require_extra(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
-            raise
-        raise MissingExtra(f"{module} must be installed: pip install 'polyarm[{extra}]'") from None
+        raise MissingExtra(f"{error.name} must be installed: pip install 'polyarm[{extra}]'") from None
 
 
 def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:

@@ -47,9 +47,7 @@ def test_same_seed_same_world(name: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize(
-    "name", ["gaussian/0.1", "linear-gaussian/a4-1", "mixture-b", "heavy-tailed", "exponential"]
-)
+@pytest.mark.parametrize("name", ["gaussian/0.1", "linear-gaussian/a4-1", "mixture-b", "heavy-tailed", "exponential"])
 def test_density_integrates_to_one_and_to_the_mean(name: str) -> None:
     environment = make_scenario(name).environment
     world = environment.sample(1, np.random.default_rng(4))
@@ -96,9 +94,7 @@ def test_random_slopes_are_sparse_and_of_length_one() -> None:
     assert np.linalg.norm(slopes, axis=1) == pytest.approx(np.ones(7))
 
 
-@pytest.mark.parametrize(
-    "name", ["", "mixture", "mixture-a/x", "gaussian/7", "linear-gaussian/a9-1", "sparse-linear/"]
-)
+@pytest.mark.parametrize("name", ["", "mixture", "mixture-a/x", "gaussian/7", "linear-gaussian/a9-1", "sparse-linear/"])
 def test_unknown_names_are_told(name: str) -> None:
     if name == "sparse-linear/":
         assert make_scenario(name).name == "sparse-linear"

@@ -1,3 +1,4 @@
+import importlib.util
 import os
 import signal
 import subprocess
@@ -5,20 +6,24 @@ import sys
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import gamblers
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.experiments import gamblers
 
 from polyarm.environments import StaticGaussian
-from polyarm.errors import BrokenFile, InvalidArgument, UnknownName
+from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, UnknownName
 from polyarm.experiments.comparison import Comparison, compare
 from polyarm.experiments.contenders import Contender
 from polyarm.experiments.executors import local_processes, open_executor
+from polyarm.experiments.play import play
+from polyarm.experiments.seeds import policy_rng
 from polyarm.experiments.store import read_metadata
+from polyarm.types import IntArray, World
 
 MINE = {"greedy": gamblers.greedy, "bold": gamblers.bold}
 SETTINGS: dict[str, Any] = {"realizations": 20, "horizon": 60, "seed": 5}
@@ -26,9 +31,7 @@ SETTINGS: dict[str, Any] = {"realizations": 20, "horizon": 60, "seed": 5}
 
 def numbers(found: Comparison | Path) -> pa.Table:
     """Every row but the time it took."""
-    table = (
-        pq.read_table(found).replace_schema_metadata(None) if isinstance(found, Path) else found.results.table
-    )
+    table = pq.read_table(found).replace_schema_metadata(None) if isinstance(found, Path) else found.results.table
     return table.drop_columns(["seconds"])
 
 
@@ -88,10 +91,9 @@ def test_metadata_tells_settings_and_versions(tmp_path: Path) -> None:
 def test_another_study_in_the_folder_is_refused(tmp_path: Path) -> None:
     compare("mixture-a", MINE, 2, 10, 5, out=tmp_path)
     content = (tmp_path / "results.parquet").read_bytes()
-    for changed in ({"seed": 6}, {"horizon": 11}):
-        with pytest.raises(
-            InvalidArgument, match=f"out must be a folder of the same study.*{next(iter(changed))}"
-        ):
+    changes: list[dict[str, Any]] = [{"seed": 6}, {"horizon": 11}]
+    for changed in changes:
+        with pytest.raises(InvalidArgument, match=f"out must be a folder of the same study.*{next(iter(changed))}"):
             compare("mixture-a", MINE, 2, **({"horizon": 10, "seed": 5} | changed), out=tmp_path)
     with pytest.raises(InvalidArgument, match="one with scenario"):
         compare("mixture-b", MINE, 2, 10, 5, out=tmp_path)
@@ -108,19 +110,24 @@ def test_damaged_results_are_told(tmp_path: Path) -> None:
 
 def start_slow_study(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     code = (
-        "import gamblers\nfrom polyarm.experiments.comparison import compare\n"
+        "from tests.experiments import gamblers\nfrom polyarm.experiments.comparison import compare\n"
         "if __name__ == '__main__':\n"
         f"    compare('mixture-a', {{'slow': gamblers.slow}}, 64, 40, 9, workers={workers}, out={str(folder)!r})\n"
     )
     script = folder.parent / "study.py"
     script.write_text(code)
-    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
     return subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": paths})
+
+
+@pytest.fixture(scope="module")
+def uninterrupted() -> pa.Table:
+    return numbers(compare("mixture-a", {"slow": gamblers.slow}, 64, 40, 9))
 
 
 @pytest.mark.parametrize(("workers", "blow"), [(1, signal.SIGKILL), (2, signal.SIGKILL), (2, signal.SIGINT)])
 def test_killed_study_resumes_to_identical_results(
-    tmp_path: Path, workers: int, blow: signal.Signals
+    tmp_path: Path, uninterrupted: pa.Table, workers: int, blow: signal.Signals
 ) -> None:
     folder = tmp_path / "out"
     victim = start_slow_study(folder, workers)
@@ -136,9 +143,8 @@ def test_killed_study_resumes_to_identical_results(
     assert not (folder / "results.parquet").exists()
     times = pa.concat_tables([pq.read_table(path).replace_schema_metadata(None) for path in kept])
 
-    resumed = compare("mixture-a", {"slow": gamblers.slow}, 64, 40, 9, workers=2, out=folder)
-    uninterrupted = compare("mixture-a", {"slow": gamblers.slow}, 64, 40, 9, workers=2)
-    assert numbers(resumed).equals(numbers(uninterrupted))
+    resumed = compare("mixture-a", {"slow": gamblers.slow}, 64, 40, 9, out=folder)
+    assert numbers(resumed).equals(uninterrupted)
     done = pa.compute.is_in(resumed.results.table["realization"], times["realization"])
     kept_seconds = times.sort_by([("realization", "ascending"), ("step", "ascending")])["seconds"]
     assert resumed.results.table.filter(done)["seconds"].equals(kept_seconds)  # not run again
@@ -207,10 +213,7 @@ def test_policy_names_and_options() -> None:
         compare("mixture-a", ["optimal", "optimal"])
     with pytest.raises(InvalidArgument, match=r"number of components is unknown.*n_components"):
         compare("exponential", ["oracle-mixture"])
-    assert (
-        Contender("linear", (("noise_var", 1.0), ("prior_mean", 0))).label
-        == "linear:noise_var=1.0,prior_mean=0"
-    )
+    assert Contender("linear", (("noise_var", 1.0), ("prior_mean", 0))).label == "linear:noise_var=1.0,prior_mean=0"
 
 
 def test_unreachable_cluster_is_told() -> None:
@@ -220,3 +223,35 @@ def test_unreachable_cluster_is_told() -> None:
         open_executor(cluster="nonsense://x"),
     ):
         pass
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="the networks are installed")
+def test_missing_networks_are_told() -> None:
+    with pytest.raises(MissingExtra, match=r"pip install 'polyarm\[neural\]'"):
+        compare("mixture-a", ["neural-rms"], 1, 5)
+
+
+def test_batched_policies_give_the_same_rows(whole: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulator that plays many worlds at once slots into a study: here it plays what `bold` plays."""
+    greedy = gamblers.bold(2, 2)
+    numbers_seen: list[int] = []
+
+    def simulate(
+        name: str, worlds: World, seeds: IntArray, device: str | None, **options: object
+    ) -> tuple[IntArray, float]:
+        assert worlds.contexts.shape == (len(seeds), 60, 2)
+        assert len(set(seeds.tolist())) == len(seeds)
+        first = len(numbers_seen)
+        numbers_seen.extend(seeds)
+        rngs = (policy_rng(5, first + i, "bold") for i in range(len(seeds)))
+        arms = [play(greedy, World(*parts), rng).arms for *parts, rng in zip(*worlds, rngs, strict=True)]
+        return np.array(arms), 1.0
+
+    simulator = SimpleNamespace(simulate=simulate, REALIZATIONS_PER_CALL=7)
+    monkeypatch.setattr(Contender, "simulator", lambda self: simulator if self.name == "neural-rms" else None)
+    monkeypatch.setattr(Contender, "build", lambda self, *args: greedy)
+    table = compare("mixture-a", ["neural-rms"], **SETTINGS).results.table
+    wanted = whole.filter(pa.compute.field("policy") == "bold")
+    assert table.drop_columns(["policy", "seconds"]).equals(wanted.drop_columns(["policy"]))
+    assert table["seconds"][0].as_py() == pytest.approx(1 / 7)
+    assert len(numbers_seen) == 20

@@ -29,9 +29,7 @@ def _read_csv(file: Path) -> Columns:
         raise BrokenFile(f"{file} must be a readable CSV file: {error}") from None
     for number, row in enumerate(rows, start=2):
         if len(row) != len(header):
-            raise BrokenFile(
-                f"{file} must have {len(header)} values in every line, got {len(row)} in line {number}"
-            )
+            raise BrokenFile(f"{file} must have {len(header)} values in every line, got {len(row)} in line {number}")
     try:
         values = np.array(rows, dtype=np.float64).reshape(len(rows), len(header))
     except ValueError as error:

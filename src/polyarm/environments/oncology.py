@@ -31,9 +31,7 @@ def download() -> Path:
     """The data file in the user's cache folder, fetched once from its public commit."""
     pooch = require_extra("pooch", "experiments")
     try:
-        return Path(
-            pooch.retrieve(URL, f"sha256:{SHA256}", path=pooch.os_cache("polyarm"), fname="oncology.csv")
-        )
+        return Path(pooch.retrieve(URL, f"sha256:{SHA256}", path=pooch.os_cache("polyarm"), fname="oncology.csv"))
     except (OSError, ValueError) as error:  # no network, or a wrong checksum; pooch leaves nothing behind
         raise BrokenFile(
             f"the oncology data must be downloadable from {URL}, got {type(error).__name__}: {error}; "
@@ -47,6 +45,4 @@ def _check(file: Path, sha256: str) -> None:
     except OSError as error:
         raise BrokenFile(f"the oncology data must be a readable file: {error}") from None
     if digest != sha256:
-        raise BrokenFile(
-            f"{file} must have SHA-256 {sha256}, got {digest}; it is truncated or another version"
-        )
+        raise BrokenFile(f"{file} must have SHA-256 {sha256}, got {digest}; it is truncated or another version")

@@ -58,14 +58,15 @@ def compare(
     out: str | Path | None = None,
     reference: str | None = None,
     only: int | None = None,
+    device: str | None = None,
     progress: bool = False,
 ) -> Comparison:
     """Play every policy in the same worlds of the scenario and judge them by regret.
 
     With more than one worker, call it under `if __name__ == "__main__":`: each worker imports your script.
-    `only` runs the one realisation of that number.
+    `only` runs the one realisation of that number; `device` ("cpu" or "gpu") is for networks.
     """
-    study = make_study(scenario, policies, realizations, horizon, seed, only)
+    study = make_study(scenario, policies, realizations, horizon, seed, only, device)
     labels = [contender.label for contender in study.contenders]
     reference = require_name(reference or labels[0], labels, "reference")
     with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
@@ -83,6 +84,7 @@ def make_study(
     horizon: int | None = None,
     seed: int = 0,
     only: int | None = None,
+    device: str | None = None,
 ) -> Study:
     """The study these settings mean; every policy is built once, so that mistakes show at once."""
     setting = as_scenario(scenario)
@@ -95,7 +97,7 @@ def make_study(
         if contender.name != "optimal":
             contender.build(setting)
     numbers = (only,) if only is not None else tuple(range(realizations))
-    return Study(setting, contenders, numbers, setting.horizon if horizon is None else horizon, seed)
+    return Study(setting, contenders, numbers, setting.horizon if horizon is None else horizon, seed, device)
 
 
 def as_scenario(scenario: str | Scenario | Environment) -> Scenario:
@@ -132,6 +134,4 @@ def difference_table(verdict: dict[str, Any]) -> Table:
         (label, found["versus"], found["mean"], *found["ci95"], float(f"{found['p_holm']:.2g}"))
         for label, found in verdict["differences"].items()
     )
-    return Table(
-        "paired differences (t intervals; p-values corrected for their number)", DIFFERENCE_HEADS, rows
-    )
+    return Table("paired differences (t intervals; p-values corrected for their number)", DIFFERENCE_HEADS, rows)

@@ -42,9 +42,7 @@ class Contender:
     @property
     def label(self) -> str:
         """Name in results and tables: `name` or `name:option=value,...`."""
-        return ":".join(
-            [self.name, *filter(None, [",".join(f"{key}={value}" for key, value in self.options)])]
-        )
+        return ":".join([self.name, *filter(None, [",".join(f"{key}={value}" for key, value in self.options)])])
 
     @property
     def is_network(self) -> bool:

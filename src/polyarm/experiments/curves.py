@@ -18,32 +18,28 @@ class Curve(NamedTuple):
     high: Array
 
 
-def regret_curves(results: Results, column: str = "regret", band: str = "std") -> list[Curve]:
-    """Mean cumulative regret of every policy; the band is one `std`, or the 5 to 95 % `quantiles`."""
+def regret_curves(results: Results, column: str = "regret", band: str = "ci") -> list[Curve]:
+    """Mean cumulative regret of every policy; the band is one `std`, or the 95 % interval `ci` of the mean."""
     return [_curve(label, results.steps, results.curves(label, column), band) for label in results.labels]
 
 
-def optimal_curves(results: Results) -> list[Curve]:
-    """Share of realisations that play the best arm, between one checkpoint and the next."""
-    return [_optimal_curve(label, results) for label in results.labels]
+def optimal_curves(results: Results, n_points: int = 40) -> list[Curve]:
+    """Share of best-arm plays between one point in time and the next."""
+    at = np.unique(np.searchsorted(results.steps, np.linspace(0, results.horizon, n_points + 1)[1:]))
+    steps = results.steps[at]
+    return [
+        _curve(
+            label, steps, np.diff(results.curves(label, "optimal_plays")[:, at], prepend=0) / np.diff(steps, prepend=0)
+        )
+        for label in results.labels
+    ]
 
 
-def _curve(label: str, steps: IntArray, values: Array, band: str) -> Curve:
+def _curve(label: str, steps: IntArray, values: Array, band: str = "ci") -> Curve:
     mean = values.mean(axis=0)
-    if band == "quantiles":
-        low, high = np.quantile(values, [0.05, 0.95], axis=0)
-    else:
-        std = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
-        low, high = mean - std, mean + std
-    return Curve(label, steps, mean, low, high)
-
-
-def _optimal_curve(label: str, results: Results) -> Curve:
-    plays = results.curves(label, "optimal_plays")
-    share = np.diff(plays, axis=1, prepend=0) / np.diff(results.steps, prepend=0)
-    mean = share.mean(axis=0)
-    se = share.std(axis=0, ddof=1) / len(share) ** 0.5 if len(share) > 1 else np.zeros_like(mean)
-    return Curve(label, results.steps, mean, mean - se, mean + se)
+    std = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
+    half = std if band == "std" else 1.96 * std / len(values) ** 0.5
+    return Curve(label, steps, mean, mean - half, mean + half)
 
 
 def arm_shares(results: Results, label: str) -> Array:

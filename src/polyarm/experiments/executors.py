@@ -69,6 +69,4 @@ def _dask_client(address: str) -> Any:
     try:
         return distributed.Client(address, timeout="10s")
     except (OSError, ValueError) as error:
-        raise InvalidArgument(
-            f"cluster must be the address of a Dask scheduler, got {address!r}: {error}"
-        ) from None
+        raise InvalidArgument(f"cluster must be the address of a Dask scheduler, got {address!r}: {error}") from None

@@ -1,7 +1,7 @@
 """Drawing.  Every figure gets its numbers ready made, from `curves` or `learnt`."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,26 @@ def draw_curves(
     axes.set_xlim(0, max(curve.steps[-1] for curve in curves))
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
-    if legend:
-        axes.legend(fontsize="small", frameon=False)
+    axes.legend(fontsize="small", frameon=False)
+
+
+def decades(values: Array) -> tuple[float, float]:
+    """Limits of a logarithmic axis: whole powers of ten around the values, so that its labels never crowd."""
+    low, high = np.floor(np.log10(values.min())), np.ceil(np.log10(values.max()))
+    return float(10**low), float(10 ** max(high, low + 1))
+
+
+def share_legend(figure: Any, panels: Iterable[Any]) -> None:
+    """Put one legend under the figure instead of the same one into every panel."""
+    legends = [panel.get_legend() for panel in panels]
+    found = [legend for legend in legends if legend is not None]
+    names = {tuple(text.get_text() for text in legend.get_texts()) for legend in found}
+    if len(found) < 2 or len(names) > 1:
+        return
+    handles, shown = found[0].legend_handles, names.pop()
+    for legend in found:
+        legend.remove()
+    figure.legend(handles, shown, loc="outside lower center", ncols=min(4, len(shown)), frameon=False, fontsize="small")
 
 
 def draw_density(axes: Any, density: ArmDensity, title: str = "") -> None:
@@ -68,7 +86,7 @@ def draw_density(axes: Any, density: ArmDensity, title: str = "") -> None:
     if len(density.rewards) >= 10:
         axes.hist(
             density.rewards,
-            bins=24,
+            bins=40,
             range=(density.grid[0], density.grid[-1]),
             density=True,
             color="#BBBBBB",
@@ -102,10 +120,11 @@ def draw_arms(axes: Any, steps: IntArray, values: Array, y_label: str, title: st
 def regret_figure(curves: Sequence[Curve], shares: Sequence[Curve], title: str) -> Any:
     """Cumulative regret beside the share of best-arm plays."""
     figure, axes = new_figure(1, 2)
-    draw_curves(axes[0, 0], curves, "cumulative expected regret (mean, std shaded)", floor=0.0)
-    draw_curves(axes[0, 1], shares, "share of best-arm plays (mean, se shaded)", legend=False)
+    draw_curves(axes[0, 0], curves, "cumulative expected regret", floor=0.0)
+    draw_curves(axes[0, 1], shares, "share of best-arm plays")
     axes[0, 1].set_ylim(0, 1.02)
-    figure.suptitle(title)
+    share_legend(figure, axes.flat)
+    figure.suptitle(f"{title} (mean; shaded: its 95 % confidence interval)")
     return figure
 
 
@@ -118,9 +137,7 @@ def density_figure(learnt: Learnt, title: str) -> Any:
         draw_density(panel, density, f"arm {density.arm}")
     for panel in axes.flat[len(learnt.densities) :]:
         panel.set_visible(False)
-    where = ", ".join(f"{value:.2g}" for value in learnt.context[:6]) + (
-        ", ..." if len(learnt.context) > 6 else ""
-    )
+    where = ", ".join(f"{value:.2g}" for value in learnt.context[:6]) + (", ..." if len(learnt.context) > 6 else "")
     figure.suptitle(f"{title}, at context ({where})")
     return figure
 

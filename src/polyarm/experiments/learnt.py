@@ -56,9 +56,7 @@ def engine_of(policy: AnyPolicy, state: Any) -> tuple[AnyEngine, Any]:
     return inner.engine, state
 
 
-def look(
-    scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, realization: int = 0
-) -> Learnt:
+def look(scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, realization: int = 0) -> Learnt:
     """Play one realisation and look at the engine at every checkpoint."""
     world = sample_world(scenario.environment, horizon, world_rng(seed, realization))
     policy, rng = contender.build(scenario, world), policy_rng(seed, realization, contender.label)
@@ -83,10 +81,7 @@ def look(
         None if components[0] is None else np.array(components, dtype=np.float64),
         shares,
         np.array(best),
-        [
-            _density(engine, inner, scenario, world, played, arm, context, eyes)
-            for arm in range(shares.shape[1])
-        ],
+        [_density(engine, inner, scenario, world, played, arm, context, eyes) for arm in range(shares.shape[1])],
     )
 
 
@@ -94,9 +89,7 @@ def _n_components(engine: Any, state: Any) -> Any | None:
     return engine.n_components(state) if hasattr(engine, "n_components") else None
 
 
-def probability_best(
-    engine: AnyEngine, state: Any, context: Array, rng: Rng, n_draws: int = N_DRAWS
-) -> Array:
+def probability_best(engine: AnyEngine, state: Any, context: Array, rng: Rng, n_draws: int = N_DRAWS) -> Array:
     """Posterior probability that each arm has the highest mean in this context."""
     winners = engine.draw_means(state, context, n_draws, rng).argmax(axis=1)
     return np.bincount(winners, minlength=engine.n_arms) / n_draws

@@ -17,9 +17,7 @@ def write_outputs(comparison: Comparison, folder: Path) -> list[Path]:
     for table, name in zip(comparison.tables(), ("table", "differences"), strict=False):
         write_files(table, folder / name)
     drawn = [_regret(comparison, folder)]
-    contender = next(
-        (c for c in comparison.study.contenders if c.name in LOOKED_INTO and c.factory is None), None
-    )
+    contender = next((c for c in comparison.study.contenders if c.name in LOOKED_INTO and c.factory is None), None)
     return drawn + (_learnt(comparison, contender, folder) if contender else [])
 
 

@@ -30,7 +30,7 @@ class Results:
 
     @property
     def realizations(self) -> IntArray:
-        """Numbers of the realisations, ascending."""
+        """Numbers of the realisations, ascending (of the first policy: a slow one may have fewer)."""
         return np.unique(self._rows(self.labels[0])["realization"].to_numpy()).astype(np.int64)
 
     @property
@@ -45,7 +45,7 @@ class Results:
         """A column of one policy, (realisations, checkpoints), and for plays one axis more, the arms."""
         values = self._rows(label)[column]
         array = np.array(values.to_pylist() if column == "plays" else values.to_numpy(), dtype=np.float64)
-        return array.reshape(len(self.realizations), len(self.steps), *array.shape[1:])
+        return array.reshape(-1, len(self.steps), *array.shape[1:])
 
     def final(self, label: str, column: str = "regret") -> Array:
         """A column of one policy at the last step, one value per realisation."""
@@ -59,7 +59,5 @@ class Results:
         """Whether the last tenth of each run plays the best arm less than half of the time."""
         plays = self.curves(label, "optimal_plays")
         start = last_tenth(self.horizon)
-        before = plays[:, self.steps == start].sum(
-            axis=1
-        )  # no such checkpoint where the run has a single step
+        before = plays[:, self.steps == start].sum(axis=1)  # no such checkpoint where the run has a single step
         return np.asarray((plays[:, -1] - before) / (self.horizon - start) < 0.5, dtype=np.float64)

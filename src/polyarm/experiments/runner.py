@@ -25,9 +25,7 @@ from polyarm.experiments.seeds import policy_rng, policy_seed, world_rng
 from polyarm.experiments.store import Done, Store, runs_of
 from polyarm.types import World
 
-PIECE = (
-    8  # realisations between two writes: a crash loses at most these, and a write costs a few milliseconds
-)
+PIECE = 8  # realisations between two writes: a crash loses at most these, and a write costs a few milliseconds
 BATCH = 100  # the same for policies that play many worlds at once
 
 
@@ -40,6 +38,7 @@ class Study:
     realizations: tuple[int, ...]
     horizon: int
     seed: int = 0
+    device: str | None = None  # of the policies that play many worlds at once
 
     def __post_init__(self) -> None:
         require_count(len(self.realizations), "realizations")
@@ -101,9 +100,7 @@ def run_piece(piece: Piece) -> pa.Table:
         world = _world(study, realization)
         policy = contender.build(study.scenario, world)
         if not tables:  # load compiled code before the clock runs
-            play(
-                policy, shorten(world, 2 * study.scenario.environment.n_arms + 2), policy_rng(0, 0, "warm up")
-            )
+            play(policy, shorten(world, 2 * study.scenario.environment.n_arms + 2), policy_rng(0, 0, "warm up"))
         run = play(policy, world, policy_rng(study.seed, realization, contender.label))
         tables.append(record(contender.label, realization, world, run))
     return pa.concat_tables(tables)
@@ -116,9 +113,8 @@ def run_batch(piece: Piece) -> pa.Table:
     stacked = World(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
     seeds = np.array([policy_seed(study.seed, number, contender.label) for number in numbers])
     module: Any = contender.simulator()
-    arms, seconds = module.simulate(
-        contender.name, stacked, seeds, progress=None, **contender.full_options(study.scenario)
-    )
+    options = contender.full_options(study.scenario)
+    arms, seconds = module.simulate(contender.name, stacked, seeds, device=study.device, **options)
     each = float(np.sum(seconds)) / len(numbers)
     runs = (Run(np.asarray(row, dtype=np.int64), each) for row in arms)
     rows = zip(numbers, worlds, runs, strict=True)
@@ -172,25 +168,19 @@ def run_study(
     about = {"settings": study.settings, "versions": versions()}
     inline = Inline()  # batched policies have the device to themselves
     streams = (
-        _completed(
-            executor, run_piece, _pieces(study, done, False), 1 if isinstance(executor, Inline) else window
-        ),
+        _completed(executor, run_piece, _pieces(study, done, False), 1 if isinstance(executor, Inline) else window),
         _completed(inline, run_batch, _pieces(study, done, True), 1),
     )
     for stream in streams:
         for table in stream:
-            store.add(
-                table, {**about, "timing": {"finished": time.time(), "since_start_s": time.time() - start}}
-            )
+            store.add(table, {**about, "timing": {"finished": time.time(), "since_start_s": time.time() - start}})
             rows.append(table)
             advance(len(runs_of(table)))
     table = pa.concat_tables(rows).sort_by(
         [("policy", "ascending"), ("realization", "ascending"), ("step", "ascending")]
     )
     if len(rows) > 1 or store.pieces.exists():
-        store.finish(
-            table, {**about, "timing": {"finished": time.time(), "since_start_s": time.time() - start}}
-        )
+        store.finish(table, {**about, "timing": {"finished": time.time(), "since_start_s": time.time() - start}})
     return Results(_select(table, study), study.settings)
 
 

@@ -76,9 +76,7 @@ def fit_growth(steps: Array, regret: Array) -> Growth:
     """Least squares in logarithms, one equation per step."""
     log_step, log_regret = np.log(steps), np.log(regret)
     ones = np.ones_like(log_step)
-    fitted = np.linalg.lstsq(
-        np.column_stack([ones, np.log(log_step)]), log_regret - log_step / 2, rcond=None
-    )[0]
+    fitted = np.linalg.lstsq(np.column_stack([ones, np.log(log_step)]), log_regret - log_step / 2, rcond=None)[0]
     power = np.linalg.lstsq(np.column_stack([ones, log_step]), log_regret, rcond=None)[0][1]
     return Growth(float(np.exp(fitted[0])), float(fitted[1]), float(power))
 

@@ -51,9 +51,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
     """Write a Parquet file with its metadata, whole or not at all."""
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        table.replace_schema_metadata({KEY: json.dumps(metadata).encode()}), sink, compression="zstd"
-    )
+    pq.write_table(table.replace_schema_metadata({KEY: json.dumps(metadata).encode()}), sink, compression="zstd")
     write_atomically(path, sink.getvalue().to_pybytes())
 
 
@@ -114,9 +112,7 @@ class Store:
         """Keep a finished piece of work."""
         self.pieces.mkdir(exist_ok=True)
         label, first = table["policy"][0].as_py(), table["realization"][0].as_py()
-        name = (
-            f"{re.sub('[^a-z0-9]+', '-', label.lower())}-{zlib.crc32(label.encode()):08x}-{first:06d}.parquet"
-        )
+        name = f"{re.sub('[^a-z0-9]+', '-', label.lower())}-{zlib.crc32(label.encode()):08x}-{first:06d}.parquet"
         write_table(self.pieces / name, table, {"identity": self.identity, **metadata})
 
     def finish(self, table: pa.Table, metadata: dict[str, Any]) -> None:

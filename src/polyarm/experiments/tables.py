@@ -102,7 +102,7 @@ def write_files(table: Table, stem: Path) -> None:
 def make_console() -> Any:
     """Standard output; where it is no terminal, wide enough for any table."""
     console = require_extra("rich.console", "experiments").Console()
-    console.width = console.width if console.is_terminal else 160
+    console.width = console.width if console.is_terminal else 180
     return console
 
 
