@@ -20,6 +20,7 @@ from polyarm.types import IntArray, World
 
 Progress = Callable[[int, int], None]
 ROUNDS_PER_CALL = 100  # rounds between two calls of the progress callback
+REALIZATIONS_PER_CALL = 500  # what a study hands over at once
 CPU_BYTES = 2**30  # a batch larger than this gains nothing on a processor
 
 
