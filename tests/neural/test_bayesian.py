@@ -49,7 +49,7 @@ def test_variational_loss_equals_numpy() -> None:
     for m, s, v0 in ((m1[:D], s1[:D], 2 / D), (m2[:H], s2[:H], 2 / H)):
         var = np.exp(s) ** 2
         loss += (m**2 / (2 * v0) + 0.5 * (var / v0 - 1 - np.log(var) + np.log(v0))).sum() / n
-    ours = variational.loss(belief, batch, noise, jnp.int64(n), 0.1)
+    ours = jax.jit(variational.loss, static_argnums=4)(belief, batch, noise, jnp.int64(n), 0.1)
     assert float(ours) == pytest.approx(loss, rel=1e-6)
 
 
@@ -82,7 +82,7 @@ def test_alpha_energy_equals_the_published_form(sites: str) -> None:
     beliefs = Beliefs(random_belief(0), jnp.asarray(0.1 * normals(5, A)), jnp.asarray(normals(6, A) - 3))
     weights = Network(*(jnp.asarray(normals(7 + i, 10, *size)) for i, size in enumerate(SIZES)))
     noise, batch = alpha.Noise(weights, jnp.asarray(normals(8, A))), random_batch(1)
-    ours = float(alpha.energy(beliefs, batch, noise, jnp.int64(40), settings))
+    ours = float(jax.jit(alpha.energy, static_argnums=4)(beliefs, batch, noise, jnp.int64(40), settings))
     assert ours == pytest.approx(published_energy(beliefs, batch, noise, 40, sites), rel=1e-4)
     assert ours == pytest.approx(published_energy(beliefs, batch, noise, 40, sites), rel=1e-8)
 
@@ -94,16 +94,17 @@ def test_sites_are_paired_as_the_showdown_code_tiles_them() -> None:
 
 
 def test_fresh_beliefs() -> None:
-    model = BnnAlpha(n_arms=8, context_dim=10).init(jax.random.key(0))
+    model = jax.jit(BnnAlpha(n_arms=8, context_dim=10).init)(jax.random.key(0))
     assert float(model.beliefs.weights.means.hidden.std()) == pytest.approx(0.05, rel=0.15)
     assert float(model.beliefs.weights.log_sds.hidden.mean()) == pytest.approx(-5, abs=0.02)
     assert float(model.beliefs.noise_log_sds.mean()) == pytest.approx(-5, abs=0.2)
 
 
 def test_variational_biases_are_plain_numbers() -> None:
-    belief = variational.initial_belief(variational.Shape(D, A), jax.random.key(0))
-    drawn = variational.sampled_network(belief, jax.random.key(1), biases=False)
+    belief = jax.jit(variational.initial_belief, static_argnums=0)(variational.Shape(D, A), jax.random.key(0))
+    sampled = jax.jit(variational.sampled_network, static_argnames="biases")
+    drawn = sampled(belief, jax.random.key(1), biases=False)
     assert (drawn.hidden[-1] == belief.means.hidden[-1]).all()
     assert (drawn.hidden[:-1] != belief.means.hidden[:-1]).all()
-    drawn = variational.sampled_network(belief, jax.random.key(1), biases=True)
+    drawn = sampled(belief, jax.random.key(1), biases=True)
     assert (drawn.heads[-1] != belief.means.heads[-1]).any()

@@ -25,7 +25,7 @@ def random_hyper(seed: int) -> Hyper:
     return Hyper(*(jnp.asarray(0.4 * rng.standard_normal(size)) for size in sizes))
 
 
-def random_data(seed: int, n: int, capacity: int) -> Data:
+def random_data(seed: int, capacity: int) -> Data:
     rng = np.random.default_rng(seed)
     x = np.column_stack([rng.standard_normal((capacity, D)), np.ones(capacity)])
     return Data(
@@ -48,8 +48,11 @@ def dense_covariance(h: Hyper, x: np.ndarray, a: np.ndarray, y: np.ndarray, b: n
     return k
 
 
-def dense_rows(learner: MultitaskGp, data: Data, n: int, key: jax.Array) -> np.ndarray:
-    counts = np.asarray(learner.counts(jnp.int64(n), len(data.arms), key)).astype(int)
+posterior = jax.jit(MultitaskGp.posterior, static_argnums=0)
+
+
+def dense_rows(learner: MultitaskGp, n: int, capacity: int, key: jax.Array) -> np.ndarray:
+    counts = np.asarray(learner.counts(jnp.int64(n), capacity, key)).astype(int)
     return np.repeat(np.arange(len(counts)), counts)
 
 
@@ -88,45 +91,47 @@ def test_covariance_equals_numpy() -> None:
     np.testing.assert_allclose(ours, dense_covariance(h, x, a, y, b), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [3, 40, 90])
 @pytest.mark.parametrize("quirk", ["faithful", "fixed"])
-def test_objective_and_gradient_equal_the_dense_reference(n: int, quirk: str) -> None:
+def test_objective_and_gradient_equal_the_dense_reference(quirk: str) -> None:
     learner = MultitaskGp(A, D, spread=quirk, resampling=quirk)
-    h, data, key = random_hyper(n), random_data(n, n, 128), jax.random.key(n)
-    rows = dense_rows(learner, data, n, key)
-    x, arms, rewards = np.asarray(data.inputs)[rows, :-1], np.asarray(data.arms)[rows], np.asarray(data.rewards)[rows]
-    scales = dense_scales(arms, rewards, quirk == "faithful")
-    batch, blocks = learner.batch(data, jnp.int64(n), key), learner.n_blocks(jnp.int64(n), 128)
-    ours = gp.arm_scales(batch, quirk)
-    np.testing.assert_allclose(ours, scales, rtol=1e-10)
-    assert float(gp.objective(h, ours, batch, blocks)) == pytest.approx(
-        dense_objective(h, x, arms, rewards, scales), rel=1e-8
-    )
-    gradient = gp.objective_gradient(h, ours, batch, blocks)
-    for field in range(len(h)):
-        value = np.asarray(h[field])
-        place = (0,) * value.ndim
-        step = np.zeros_like(value)
-        step[place] = 1e-5
-        ends = [
-            dense_objective(h._replace(**{h._fields[field]: jnp.asarray(value + s * step)}), x, arms, rewards, scales)
-            for s in (1, -1)
-        ]
-        assert float(np.asarray(gradient[field])[place]) == pytest.approx(
-            (ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-5
-        )
+
+    @jax.jit
+    def ours(h: Hyper, data: Data, n: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array, Hyper]:
+        batch, blocks = learner.batch(data, n, key), learner.n_blocks(n, 128)
+        scales = gp.arm_scales(batch, quirk)
+        arguments = h, scales, batch, blocks
+        return scales, gp.objective(*arguments), gp.objective_gradient(*arguments)
+
+    for n in (3, 40, 90):
+        h, data, key = random_hyper(n), random_data(n, 128), jax.random.key(n)
+        scales, value, gradient = ours(h, data, jnp.int64(n), key)
+        rows = dense_rows(learner, n, 128, key)
+        x, arms, rewards = (np.asarray(part)[rows] for part in (data.inputs[:, :-1], data.arms, data.rewards))
+        expected = dense_scales(arms, rewards, quirk == "faithful")
+        np.testing.assert_allclose(scales, expected, rtol=1e-10)
+        assert float(value) == pytest.approx(dense_objective(h, x, arms, rewards, expected), rel=1e-8)
+        for field, slope in zip(h._fields, gradient, strict=True):
+            start = np.asarray(getattr(h, field))
+            step = np.zeros_like(start)
+            step[(0,) * start.ndim] = 1e-5
+            ends = [
+                dense_objective(h._replace(**{field: start + sign * step}), x, arms, rewards, expected)
+                for sign in (1, -1)
+            ]
+            found = float(np.asarray(slope)[(0,) * start.ndim])
+            assert found == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-4)
 
 
-@pytest.mark.parametrize("n", [5, 40, 90])
+@pytest.mark.parametrize("n", [5, 90])
 def test_predictive_equals_the_dense_reference(n: int) -> None:
     learner = MultitaskGp(A, D)
-    data, key = random_data(n, n, 128), jax.random.key(n)
+    data, key = random_data(n, 128), jax.random.key(n)
     model = learner.init(jax.random.key(0))._replace(
         hyper=random_hyper(1), previous=random_hyper(2), batch_key=jax.random.key_data(key)
     )
     x = np.random.default_rng(5).standard_normal(D)
-    mean, cov, scales = learner.posterior(model, data, jnp.int64(n), jnp.asarray(x))
-    rows = dense_rows(learner, data, n, key)
+    mean, cov, scales = posterior(learner, model, data, jnp.int64(n), jnp.asarray(x))
+    rows = dense_rows(learner, n, 128, key)
     xs, arms, rewards = np.asarray(data.inputs)[rows, :-1], np.asarray(data.arms)[rows], np.asarray(data.rewards)[rows]
     s = dense_scales(arms, rewards, True)
     before = model.previous
@@ -146,7 +151,7 @@ def test_inverse_by_blocks(size: int, n: int) -> None:
     root = rng.standard_normal((n, n + 5))
     matrix = np.eye(size)
     matrix[:n, :n] = root @ root.T / n + 0.01 * np.eye(n)
-    inverse, log_det = invert(jnp.asarray(matrix), -(-n // 64))
+    inverse, log_det = jax.jit(invert)(jnp.asarray(matrix), -(-n // 64))
     np.testing.assert_allclose(inverse, np.linalg.inv(matrix), rtol=1e-8, atol=1e-9)
     assert float(log_det) == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-10)
 
@@ -162,7 +167,7 @@ def test_root_of_the_covariance() -> None:
 def test_first_points_are_kept_for_ever() -> None:
     learner = MultitaskGp(A, D, max_points=20)
     assert [learner.window(n) for n in (1, 19, 20, 500)] == [19, 19, 20, 20]
-    data = random_data(0, 40, 64)
+    data = random_data(0, 64)
     batch = learner.batch(gp.take(data, jnp.arange(20)), jnp.int64(40), jax.random.key(0))
     assert np.asarray(batch.counts)[:20].tolist() == [1.0] * 20
     assert float(batch.counts.sum()) == 20
@@ -171,8 +176,8 @@ def test_first_points_are_kept_for_ever() -> None:
 
 def test_bootstrap_has_the_size_of_the_data() -> None:
     learner = MultitaskGp(A, D)
-    for n in (1, 30, 400, 900):
-        data = random_data(0, n, learner.window(n))
+    for n in (30, 900):
+        data = random_data(0, learner.window(n))
         batch = jax.jit(learner.batch)(data, jnp.int64(n), jax.random.key(n))
         assert float(batch.counts.sum()) == n
         assert len(batch.counts) % 64 == 0
@@ -186,6 +191,6 @@ def test_before_its_first_training_the_process_holds_dummy_data() -> None:
     here, all_arms = np.tile(x, (A, 1)), np.arange(A)
     cross = dense_covariance(model.hyper, here, all_arms, np.ones((512, D)), np.zeros(512, int))
     expected = dense_covariance(model.hyper, here, all_arms, here, all_arms) - cross @ cross.T
-    mean, cov, _ = learner.prior(model, jnp.asarray(x))
+    mean, cov, _ = jax.jit(learner.prior)(model, jnp.asarray(x))
     assert not mean.any()
     np.testing.assert_allclose(cov, expected, rtol=1e-9, atol=1e-9)

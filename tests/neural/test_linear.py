@@ -18,7 +18,7 @@ def test_posterior_equals_the_closed_form() -> None:
     rng = np.random.default_rng(0)
     z, arms, y = rng.standard_normal((30, 6)), rng.integers(3, size=30), rng.standard_normal(30)
     shares = (arms == np.arange(4)[:, None]).astype(float)  # the last arm was never played
-    ours = regress(jnp.asarray(z), jnp.asarray(shares), jnp.asarray(y), 0.25, 6.0, 6.0)
+    ours = jax.jit(regress)(jnp.asarray(z), jnp.asarray(shares), jnp.asarray(y), 0.25, 6.0, 6.0)
     for arm in range(4):
         precision, mean, shape, rate = closed_form(z[arms == arm], y[arms == arm])
         factor = np.asarray(ours.factors[arm])
@@ -37,23 +37,23 @@ def some_data(n: int, capacity: int) -> Data:
 def test_regressions_use_the_features_as_they_are_after_training() -> None:
     learner = NeuralLinear(n_arms=2, context_dim=3, training=Training(steps=3))
     data = some_data(20, 32)
-    model = learner.learn(learner.init(jax.random.key(0)), data, jnp.int64(20), jax.random.key(1))
+    model = jax.jit(learner.learn)(jax.jit(learner.init)(jax.random.key(0)), data, jnp.int64(20), jax.random.key(1))
     z = np.asarray(features(model.trained.network, data.inputs), np.float64)[:20]
     arms, y = np.asarray(data.arms)[:20], np.asarray(data.rewards, np.float64)[:20]
     for arm in range(2):
         _, mean, shape, rate = closed_form(z[arms == arm], y[arms == arm])
-        np.testing.assert_allclose(model.regression.means[arm], mean, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(model.regression.rates[arm], rate, rtol=1e-9)
+        np.testing.assert_allclose(model.regression.means[arm], mean, rtol=1e-5, atol=1e-6)  # features are float32
+        np.testing.assert_allclose(model.regression.rates[arm], rate, rtol=1e-5)
         assert float(model.regression.shapes[arm]) == shape
 
 
 def test_draws_have_the_moments_of_the_posterior() -> None:
     learner = NeuralLinear(n_arms=2, context_dim=3, training=Training(steps=3))
     data = some_data(20, 20)
-    model = learner.learn(learner.init(jax.random.key(0)), data, jnp.int64(20), jax.random.key(1))
+    model = jax.jit(learner.learn)(jax.jit(learner.init)(jax.random.key(0)), data, jnp.int64(20), jax.random.key(1))
     x = data.inputs[0]
     keys = jax.random.split(jax.random.key(7), 40_000)
-    draws = np.asarray(jax.vmap(lambda k: learner.scores(model, data, jnp.int64(20), x, k))(keys))
+    draws = np.asarray(jax.jit(jax.vmap(lambda k: learner.scores(model, data, jnp.int64(20), x, k)))(keys))
     z = np.asarray(features(model.trained.network, x), np.float64)
     for arm in range(2):
         factor = np.asarray(model.regression.factors[arm])

@@ -30,10 +30,10 @@ def test_divergence_of_decisions() -> None:
 
 def test_noise_grows_or_shrinks_by_one_percent() -> None:
     learner = NeuralParamNoise(n_arms=3, context_dim=2)
-    model = learner.init(jax.random.key(0))
-    key = jax.random.key(1)
-    small = learner.adapt(model._replace(noise_sd=jnp.float32(1e-4)), some_data(), jnp.int64(60), key)
-    large = learner.adapt(model._replace(noise_sd=jnp.float32(30.0)), some_data(), jnp.int64(60), key)
+    model = jax.jit(learner.init)(jax.random.key(0))
+    key, adapt = jax.random.key(1), jax.jit(learner.adapt)
+    small = adapt(model._replace(noise_sd=jnp.float32(1e-4)), some_data(), jnp.int64(60), key)
+    large = adapt(model._replace(noise_sd=jnp.float32(30.0)), some_data(), jnp.int64(60), key)
     assert float(small.noise_sd) == pytest.approx(1.01e-4)
     assert float(large.noise_sd) == pytest.approx(30 / 1.01)
     assert float(small.eps) == pytest.approx(0.099)
@@ -42,7 +42,7 @@ def test_noise_grows_or_shrinks_by_one_percent() -> None:
 @pytest.mark.parametrize(("adaptation", "n_adaptations"), [("faithful", 60), ("fixed", 1)])
 def test_how_often_the_noise_adapts(adaptation: str, n_adaptations: int) -> None:
     learner = NeuralParamNoise(n_arms=3, context_dim=2, training=Training(steps=1), adaptation=adaptation)
-    model, data = learner.init(jax.random.key(0)), some_data()
+    model, data = jax.jit(learner.init)(jax.random.key(0)), some_data()
     learn = jax.jit(learner.learn)
     for n in range(1, 61):
         model = learn(model, data, jnp.int64(n), jax.random.key(n))

@@ -61,9 +61,9 @@ def test_learning_rate_decays_over_the_whole_life() -> None:
 def test_reset_of_the_learning_rate(lr_reset: str, expected: int) -> None:
     training = Training(steps=6, lr_reset=lr_reset)
     batch = random_batch(0)
-    now = training.init(Shape(3, 4), jax.random.key(0))
+    now, key = training.init(Shape(3, 4), jax.random.key(0)), jax.random.key(1)
     for _ in range(2):
-        now = training.run(now, lambda network, key: squared_error_gradient(network, batch), jax.random.key(1))
+        now = jax.jit(lambda t, k: training.run(t, lambda net, _: squared_error_gradient(net, batch), k))(now, key)
     assert int(now.n_steps) == expected
 
 
@@ -71,9 +71,9 @@ def test_training_equals_a_plain_numpy_rmsprop() -> None:
     training, batch = Training(steps=20), random_batch(3)
     start = training.init(Shape(3, 4), jax.random.key(2))
     weights = [np.asarray(w, np.float64) for w in start.network]
-    squares = [np.ones_like(w) for w in weights]
+    squares, slope = [np.ones_like(w) for w in weights], jax.jit(jax.grad(squared_error))
     for step in range(20):
-        gradient = jax.grad(squared_error)(Network(*(jnp.asarray(w, jnp.float32) for w in weights)), batch)
+        gradient = slope(Network(*(jnp.asarray(w, jnp.float32) for w in weights)), batch)
         g = [np.asarray(part, np.float64) for part in gradient]
         norm = np.sqrt(sum(np.square(part).sum() for part in g))
         g = [part * 5 / max(norm, 5.0) for part in g]
@@ -97,13 +97,15 @@ def test_adam_of_optax_is_the_rule_of_the_specification() -> None:
     np.testing.assert_allclose(w, reference, rtol=1e-10)
 
 
-@pytest.mark.parametrize("context_dim", [2, 3, 10])
+@pytest.mark.parametrize("context_dim", [2, 10])
 @pytest.mark.parametrize("gated", [False, True])
 def test_gradient_by_hand_equals_automatic(context_dim: int, gated: bool) -> None:
     network, batch = random_network(0, context_dim), random_batch(1, context_dim=context_dim)
     gate = draw_mask(jax.random.key(5), 0.8, (64, 50)).astype(jnp.float32) / 0.8 if gated else None
     for ours, automatic in zip(
-        squared_error_gradient(network, batch, gate), jax.grad(squared_error)(network, batch, gate), strict=True
+        jax.jit(squared_error_gradient)(network, batch, gate),
+        jax.jit(jax.grad(squared_error))(network, batch, gate),
+        strict=True,
     ):
         np.testing.assert_allclose(ours, automatic, rtol=2e-4, atol=2e-5)
 
