@@ -8,6 +8,7 @@ Plays exactly the worlds and seeds of `polyarm reproduce` and writes one file of
 
 import argparse
 import hashlib
+import importlib.util
 import subprocess
 import sys
 import threading
@@ -19,13 +20,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import polyarm
 from polyarm.environments.presets import Scenario, make_scenario
-from polyarm.experiments.play import sample_world
-from polyarm.experiments.seeds import policy_seed, world_rng
 from polyarm.neural.presets import LINEAR_SCENARIOS, NAMES, published_options
 from polyarm.neural.simulate import simulate
 from polyarm.types import World
 
+
+def load(name: str) -> Any:
+    """A module of `polyarm.experiments` without its package, which wants PyArrow."""
+    path = Path(polyarm.__file__).parent / "experiments" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"polyarm_{name}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+sample_world = load("play").sample_world
+policy_seed, world_rng = load("seeds").policy_seed, load("seeds").world_rng
 SMALL = ("mixture-a", "heavy-tailed", "mixture-b", "exponential")  # neighbours share a shape, and so a compilation
 NETWORKS = tuple(name for name in NAMES if name != "multitask-gp")
 PLANS = {

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from polyarm.neural import alpha, variational
 from polyarm.neural.alpha import Beliefs, BnnAlpha
 from polyarm.neural.data import Data
-from polyarm.neural.network import Network
+from polyarm.neural.network import Network, Shape
 from polyarm.neural.variational import Belief
 
 D, H, A, B = 3, 50, 4, 32
@@ -101,7 +101,7 @@ def test_fresh_beliefs() -> None:
 
 
 def test_variational_biases_are_plain_numbers() -> None:
-    belief = jax.jit(variational.initial_belief, static_argnums=0)(variational.Shape(D, A), jax.random.key(0))
+    belief = jax.jit(variational.initial_belief, static_argnums=0)(Shape(D, A), jax.random.key(0))
     sampled = jax.jit(variational.sampled_network, static_argnames="biases")
     drawn = sampled(belief, jax.random.key(1), biases=False)
     assert (drawn.hidden[-1] == belief.means.hidden[-1]).all()
