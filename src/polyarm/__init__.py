@@ -7,6 +7,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from polyarm.errors import PolyarmError
+    from polyarm.experiments.comparison import compare
+    from polyarm.experiments.contenders import Contender
     from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, Sweeps, load_state, save_state
     from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, StudentMixture
     from polyarm.policies import (
@@ -19,10 +21,13 @@ if TYPE_CHECKING:
         policy_names,
         probability_best,
     )
-    from polyarm.types import Choice, World
+    from polyarm.regressor import MixtureRegressor
+    from polyarm.types import Array, Choice, World
 
 _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and needs no extra
     "PolyarmError": "errors",
+    "compare": "experiments.comparison",
+    "Contender": "experiments.contenders",
     "Budget": "inference",
     "ConjugateEngine": "inference",
     "GibbsEngine": "inference",
@@ -41,20 +46,25 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "make_policy": "policies",
     "policy_names": "policies",
     "probability_best": "policies",
+    "MixtureRegressor": "regressor",
+    "Array": "types",
     "Choice": "types",
     "World": "types",
 }
 
 __all__ = [
+    "Array",
     "BayesUCB",
     "Budget",
     "Choice",
     "ConjugateEngine",
+    "Contender",
     "GibbsEngine",
     "Greedy",
     "InitialPulls",
     "LinearGaussian",
     "LinearMixture",
+    "MixtureRegressor",
     "NormalInverseGamma",
     "PolyarmError",
     "StudentMixture",
@@ -62,6 +72,7 @@ __all__ = [
     "ThompsonSampling",
     "Uniform",
     "World",
+    "compare",
     "load_state",
     "make_policy",
     "policy_names",
