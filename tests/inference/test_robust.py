@@ -1,6 +1,8 @@
 """The robust engine: bookkeeping, draws against dense algebra, units, growth, and what it refuses."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ from polyarm.policies import InformationDirected, OptimisticSampling
 from polyarm.types import Array
 
 
-def played(engine: RobustEngine, n: int, seed: int = 3, scale: float = 1.0, columns: Array | float = 1.0) -> RobustState:
+def played(
+    engine: RobustEngine, n: int, seed: int = 3, scale: float = 1.0, columns: Array | float = 1.0
+) -> RobustState:
     """A state after n rewards of a two-part mixture with outliers."""
     rng, noise = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     state = engine.init()
@@ -143,6 +147,10 @@ def test_predictive_and_densities_agree() -> None:
     np.testing.assert_allclose(densities.mean(0), predictive.pdf(grid), atol=0.01)
 
 
+def compiled(kernel: Any) -> Any:
+    return kernel
+
+
 @pytest.mark.parametrize("dim", [1, 3])
 def test_compiled_equals_plain(dim: int) -> None:
     model = RobustMixture(2, dim, concentration_prior=(1.0, 1.0), part_shape=(1.0, 1.0), part_scale=(0.3, 0.1))
@@ -150,10 +158,11 @@ def test_compiled_equals_plain(dim: int) -> None:
     fast, slow = engine.init(), engine.init()
     a, b = np.random.default_rng(5), np.random.default_rng(5)
     noise = np.random.default_rng(6)
+    twins: list[tuple[RobustState, Callable[[Any], Any], Any]] = [(fast, compiled, stream(a)), (slow, plain, b)]
     for t in range(12):
         arm, other = t % 2, 1 - t % 2
         x, y = noise.standard_normal(dim), float(noise.standard_normal() + 4 * (t % 3))
-        for state, twin, source in ((fast, lambda kernel: kernel, stream(a)), (slow, plain, b)):
+        for state, twin, source in twins:
             shared = (state.centres, state.hyper, state.columns, engine._law)
             both = (state.tables, state.sizes, *shared)
             twin(robust.take_in)(*both, state.data[arm], arm, state.reservoir, x, y, source)
@@ -250,7 +259,9 @@ def test_saved_states_go_on_bit_for_bit(tmp_path: Path) -> None:
     for t in range(20):
         state = engine.update(state, np.array([0.1, t / 20]), t % 2, float(t), a)
         other = engine.update(other, np.array([0.1, t / 20]), t % 2, float(t), b)
-    np.testing.assert_array_equal(engine.draw_means(state, np.ones(2), 5, a), engine.draw_means(other, np.ones(2), 5, b))
+    np.testing.assert_array_equal(
+        engine.draw_means(state, np.ones(2), 5, a), engine.draw_means(other, np.ones(2), 5, b)
+    )
 
 
 @pytest.mark.parametrize(
