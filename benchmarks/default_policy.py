@@ -13,6 +13,7 @@ import csv
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -191,9 +192,7 @@ def time_against_numpy(n: int = 1500) -> None:
                 yield middle - start, end - middle
 
     ours, numpys = medians(rounds())
-    print(
-        f"8 arms, d = 10: robust {ours:.0f} us, NumPy linear Thompson sampling {numpys:.0f} us, ratio {ours / numpys:.2f}"
-    )
+    print(f"8 arms, d = 10: robust {ours:.0f} us, NumPy linear TS {numpys:.0f} us, ratio {ours / numpys:.2f}")
 
 
 def time_by_history(sizes: tuple[int, ...] = (1000, 1_000_000), n_timed: int = 300) -> None:
@@ -223,15 +222,13 @@ def by_run(rows: list[Row], scenario: str, label: str, horizon: int) -> dict[int
 def paired(ours: dict[int, Row], theirs: dict[int, Row]) -> str:
     both = sorted(ours.keys() & theirs.keys())
     if len(both) < 2:
-        return "–"
+        return "-"
     gap = paired_difference(np.array([ours[i].regret for i in both]), np.array([theirs[i].regret for i in both]))
     return f"{gap.mean:+.1f} ({gap.low:+.1f}, {gap.high:+.1f})"
 
 
 def final_table(rows: list[Row]) -> None:
-    print(
-        "| scenario | R | mean ± se | median | 95th percentile | locked in | linear, mean ± se | robust - linear (95 % CI) |"
-    )
+    print("| scenario | R | mean ± se | median | p95 | locked in | linear, mean ± se | robust - linear (95 % CI) |")
     print("|---|---|---|---|---|---|---|---|")
     for scenario, (_, horizon) in environments().items():
         ours, theirs = by_run(rows, scenario, "final", horizon), by_run(rows, scenario, "linear", horizon)
@@ -255,7 +252,7 @@ def ladder_table(rows: list[Row], value: Callable[[Row], float]) -> None:
         cells = []
         for scenario, (_, horizon) in names.items():
             runs = [value(r) for r in by_run(rows, scenario, label, horizon).values()]
-            cells.append(f"{np.mean(runs):.1f} ± {np.std(runs) / len(runs) ** 0.5:.1f}" if runs else "–")
+            cells.append(f"{np.mean(runs):.1f} ± {np.std(runs) / len(runs) ** 0.5:.1f}" if runs else "-")
         print(f"| {label} | " + " | ".join(cells) + " |")
 
 
@@ -264,9 +261,9 @@ def steps_table(rows: list[Row]) -> None:
     names, labels = environments(), [label for label in LADDER if label not in ("linear", "optimism")]
     print("| step | " + " | ".join(names) + " |")
     print("|---|" + "---|" * len(names))
-    for before, label in zip(labels, labels[1:], strict=False):
+    for before, label in pairwise(labels):
         cells = [paired(by_run(rows, s, label, h), by_run(rows, s, before, h)) for s, (_, h) in names.items()]
-        print(f"| {before} → {label} | " + " | ".join(cells) + " |")
+        print(f"| {before} to {label} | " + " | ".join(cells) + " |")
 
 
 def long_table(rows: list[Row]) -> None:

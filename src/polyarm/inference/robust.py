@@ -78,8 +78,8 @@ class RobustEngine:
     """
 
     model: RobustMixture
-    moves: int = 48
-    moves_elsewhere: int = 16
+    moves: int = 32
+    moves_elsewhere: int = 12
     fixed_units: bool = False
     _law: Array = field(init=False, repr=False)
 

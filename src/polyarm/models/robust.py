@@ -42,9 +42,9 @@ class RobustMixture:
     intercept: bool = True
     arm_shape: Pair = (1.0, 0.5)
     arm_scale: Pair = (0.1, 0.005)
-    part_ratio: Pair = (1.0, 0.1)
-    part_shape: Pair = (0.0, 0.0)
-    part_scale: Pair = (0.0, 0.0)
+    part_ratio: Pair = (0.3, 0.1)
+    part_shape: Pair = (1.0, 1.0)
+    part_scale: Pair = (0.3, 0.1)
     wide: float = 3.0
     noise_shape: float = 1.0
     noise_rate_shape: float = 1.0

@@ -43,8 +43,8 @@ def robust(
     *,
     explore: Literal["information", "optimistic", "thompson"] = "information",
     n_draws: int = 100,
-    moves: int = 48,
-    moves_elsewhere: int = 16,
+    moves: int = 32,
+    moves_elsewhere: int = 12,
     **model: Any,
 ) -> AnyPolicy:
     """Mixtures that share a centre in arms that share scales, free of units, explored by information-directed sampling.
