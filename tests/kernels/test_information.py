@@ -39,10 +39,20 @@ def test_regret_and_information_of_two_arms_are_the_known_ones() -> None:
 
 
 def test_an_arm_that_is_surely_best_is_played() -> None:
-    shares = np.empty(3)
-    arm = information.choose(np.array([[0.0, 9.0, 1.0], [0.1, 0.1, 0.1]]), 50, shares, stream(np.random.default_rng(0)))
-    assert arm == 1
+    shares, moments = np.empty(3), np.array([[0.0, 9.0, 1.0], [0.1, 0.1, 0.1]])
+    information.find_shares(moments, 50, shares, stream(np.random.default_rng(0)))
     np.testing.assert_array_equal(shares, [0, 1, 0])
+    assert information.choose(moments, 50, shares, stream(np.random.default_rng(0))) == 1
+
+
+def test_arms_are_drawn_with_their_shares() -> None:
+    moments, scores, rng = np.array([[0.0, 0.3], [0.4, 0.8]]), np.empty(2), np.random.default_rng(5)
+    arms = [information.choose(moments, 50, scores, stream(rng)) for _ in range(20_000)]
+    shares = np.empty((20_000, 2))
+    for row in shares:
+        information.find_shares(moments, 50, row, stream(rng))
+    assert 0.01 < shares[:, 0].mean() < 0.99
+    assert np.mean(arms) == pytest.approx(shares[:, 1].mean(), abs=0.02)
 
 
 def test_compiled_equals_plain() -> None:
@@ -52,4 +62,5 @@ def test_compiled_equals_plain() -> None:
         quick, readable = np.empty(4), np.empty(4)
         one = information.choose(moments, 30, quick, stream(a))
         assert one == plain(information.choose)(moments, 30, readable, b)
+        assert quick[one] == quick.max()
         np.testing.assert_allclose(quick, readable, rtol=1e-12)

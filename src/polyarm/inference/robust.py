@@ -43,6 +43,11 @@ class RobustState(NamedTuple):
     seats: tuple[IntArray, ...]
     n_rewards: int
 
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that grow: components and rewards."""
+        return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
+
 
 def law_of(model: RobustMixture, fixed_units: bool) -> Array:
     """The settings as kernels take them: see kernels.robust_scales."""

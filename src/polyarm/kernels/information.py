@@ -78,16 +78,21 @@ def find_mix(D: Array, G: Array, out: Array) -> None:
 
 
 @kernel
-def choose(moments: Array, n_draws: int, out: Array, source: Stream) -> int:
-    """Fill out (n_arms,) with the arms' shares in the mix and draw an arm from it."""
+def find_shares(moments: Array, n_draws: int, out: Array, source: Stream) -> None:
+    """Fill out (n_arms,) with the arms' shares in the mix."""
     rng = generator(source)
     A = moments.shape[1]
     D, G = np.empty(A), np.empty(A)
     regret_and_information(moments[0], moments[1], n_draws, D, G, rng)
     find_mix(D, G, out)
-    u = rng.random()
-    for a in range(A):
-        u -= out[a]
-        if u < 0.0:
-            return a
+
+
+@kernel
+def choose(moments: Array, n_draws: int, out: Array, source: Stream) -> int:
+    """Draw an arm from the mix by a race: arm a scores its share over an Exp(1) draw, and the highest score wins."""
+    find_shares(moments, n_draws, out, source)
+    rng = generator(source)
+    for a in range(out.shape[0]):
+        if out[a] > 0.0:
+            out[a] /= rng.standard_exponential()
     return int(np.argmax(out))

@@ -24,7 +24,7 @@ class InformationDirected(Generic[State]):
     """Play for the least squared expected regret per unit of information about which arm is best in this context.
 
     Russo & Van Roy 2018, variance criterion, over normal posteriors with the engine's moments; expectations are means
-    over `n_draws` draws.  The scores of a choice are the arms' shares in the mix that the arm was drawn from.
+    over `n_draws` draws.  A choice's scores are those of a race: an arm's share in the best mix over an Exp(1) draw.
     """
 
     engine: MomentEngine[State]
@@ -40,9 +40,17 @@ class InformationDirected(Generic[State]):
     def choose(self, state: State, context: Array, rng: Rng) -> Choice:
         """Arm to play in this context."""
         moments = self.engine.moments(state, context)
-        shares = np.empty(moments.shape[1])
-        arm = information.choose(moments, self.n_draws, shares, stream(rng))
-        return Choice(arm=arm, scores=shares)
+        scores = np.empty(moments.shape[1])
+        arm = information.choose(moments, self.n_draws, scores, stream(rng))
+        return Choice(arm=arm, scores=scores)
+
+    def propensities(self, state: State, context: Array, rng: Rng, n_rounds: int = 100) -> Array:
+        """Probability that each arm is played in this state and context, a mean over rounds, (n_arms,)."""
+        moments = self.engine.moments(state, context)
+        shares = np.empty((require_count(n_rounds, "n_rounds"), moments.shape[1]))
+        for row in shares:
+            information.find_shares(moments, self.n_draws, row, stream(rng))
+        return np.asarray(shares.mean(axis=0))
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""
