@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, Sweeps
-from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, RobustEngine, Sweeps
+from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.types import AnyEngine
 
 
@@ -26,4 +26,6 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "finite, paper draws": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Sweeps(2), "paper"),
     "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
     "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
+    "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
 }
+SHARING = {"robust"}  # engines whose arms learn from each other: renumbered arms agree in distribution only

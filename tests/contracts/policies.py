@@ -10,6 +10,8 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "nonparametric": lambda n, d: make_policy("nonparametric", n, d),
     "nonparametric-paper": lambda n, d: make_policy("nonparametric-paper", n, d, gibbs_max=3),
     "pitman-yor": lambda n, d: make_policy("pitman-yor", n, d),
+    "robust": lambda n, d: make_policy("robust", n, d),
+    "robust, optimistic": lambda n, d: make_policy("robust", n, d, explore="optimistic"),
     "linear": lambda n, d: make_policy("linear", n, d),
     "linear-showdown": lambda n, d: make_policy("linear-showdown", n, d),
     "gaussian": lambda n, d: make_policy("gaussian", n, d),
@@ -18,3 +20,4 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "greedy": lambda n, d: Greedy(ENGINES["dirichlet, budget"](n, d)),
     "bayes-ucb": lambda n, d: BayesUCB(ENGINES["dirichlet, budget"](n, d), n_draws=20),
 }
+SHARING = {"robust", "robust, optimistic"}  # policies whose arms learn from each other

@@ -46,7 +46,7 @@ def test_an_arm_that_is_surely_best_is_played() -> None:
 
 
 def test_arms_are_drawn_with_their_shares() -> None:
-    moments, scores, rng = np.array([[0.0, 0.3], [0.4, 0.8]]), np.empty(2), np.random.default_rng(5)
+    moments, scores, rng = np.array([[0.3, 0.0], [0.1, 0.4]]), np.empty(2), np.random.default_rng(5)
     arms = [information.choose(moments, 50, scores, stream(rng)) for _ in range(20_000)]
     shares = np.empty((20_000, 2))
     for row in shares:

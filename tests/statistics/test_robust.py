@@ -13,6 +13,7 @@ from polyarm.kernels._jit import stream
 from polyarm.kernels.robust_component import COUNT, SYY, VAR, sxy_row, w_row
 from polyarm.kernels.robust_scales import CENTRE, GAMMA, LAM, NOISE, NOISE_RATE, RHO
 from polyarm.models import RobustMixture
+from polyarm.policies import InformationDirected
 from polyarm.types import Array, Rng
 from tests import reference
 from tests.statistics.mutants import mutant
@@ -243,3 +244,29 @@ def test_an_arm_that_moves_without_being_refreshed_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(33)
     scores = z_scores(backwards(joint._replace(forgets_to_refresh=True), 6000, rng), forwards(joint, 6000, rng))
     assert np.abs(scores).max() > 6
+
+
+# ---------------------------------------------------------------- units
+
+
+def best_plays(scale: float, shift: float, columns: Array, n_runs: int = 40, n_steps: int = 120) -> Array:
+    """How often the best arm is played in each of many runs when rewards and columns are measured in other units."""
+    policy, plays = InformationDirected(RobustEngine(RobustMixture(3, 2), 12, 4), 32), np.zeros(n_runs)
+    for run in range(n_runs):
+        world, rng = np.random.default_rng([run, 0]), np.random.default_rng([run, 1])
+        state = policy.init()
+        for _ in range(n_steps):
+            x, noise = world.random(2), world.standard_normal(3)
+            arm = policy.choose(state, x * columns, rng).arm
+            reward = (arm * x.sum() + noise[arm]) * scale + shift
+            state = policy.update(state, x * columns, arm, float(reward), rng)
+            plays[run] += arm == 2
+    return plays
+
+
+def test_units_leave_the_choices_statistically_as_they_are() -> None:
+    usual = best_plays(1.0, 0.0, np.ones(2))
+    for scale, shift, columns in ((0.01, 0.0, [1.0, 1.0]), (100.0, 0.0, [1.0, 300.0]), (1.0, 1000.0, [0.01, 1.0])):
+        other = best_plays(scale, shift, np.array(columns))
+        error = np.sqrt((usual.var() + other.var()) / len(usual))
+        assert abs(usual.mean() - other.mean()) < 4 * error
