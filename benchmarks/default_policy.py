@@ -11,7 +11,7 @@ Results are kept, one row per run, in benchmarks/results/default_policy.csv: an 
 import argparse
 import csv
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -62,6 +62,7 @@ def environments() -> dict[str, tuple[Environment, int]]:
 
 
 LADDER: dict[str, tuple[str, dict[str, object]]] = {  # what each step of the ablation is
+    "paper with prior mean 1": ("nonparametric", {"draws": "paper", "prior_mean": 1.0}),  # as published
     "paper": ("nonparametric", {"draws": "paper"}),
     "sampled weights": ("nonparametric", {"draws": "weights"}),
     "exact tail": ("nonparametric", {"draws": "exact"}),
@@ -71,6 +72,8 @@ LADDER: dict[str, tuple[str, dict[str, object]]] = {  # what each step of the ab
     "final": ("robust", {}),
     "linear": ("linear", {}),
 }
+
+BESIDE = ("paper with prior mean 1", "optimism", "linear")  # rows that are no step of the way
 
 
 class Row(NamedTuple):
@@ -122,9 +125,9 @@ def run_one(scenario: str, label: str, environment: Environment, horizon: int, r
 
 def study(labels: list[str], scenarios: list[str], n: int, horizon: int | None = None) -> None:
     known = environments()
-    done = {row[:4] for row in read()}
     for scenario in scenarios:
         environment, usual = known[scenario]
+        done = {row[:4] for row in read()}
         for label in labels:
             warm = sample_world(environment, 40, world_rng(SEED, 0))
             play(build(label, environment), shorten(warm, 40), policy_rng(0, 0, label))
@@ -244,21 +247,31 @@ def final_table(rows: list[Row]) -> None:
         )
 
 
-def ladder_table(rows: list[Row], value: Callable[[Row], float]) -> None:
+def ladder_table(rows: list[Row]) -> None:
     names = environments()
     print("| step | " + " | ".join(names) + " |")
     print("|---|" + "---|" * len(names))
     for label in LADDER:
         cells = []
         for scenario, (_, horizon) in names.items():
-            runs = [value(r) for r in by_run(rows, scenario, label, horizon).values()]
+            runs = [r.regret for r in by_run(rows, scenario, label, horizon).values()]
             cells.append(f"{np.mean(runs):.1f} ± {np.std(runs) / len(runs) ** 0.5:.1f}" if runs else "-")
         print(f"| {label} | " + " | ".join(cells) + " |")
 
 
+def tail_table(rows: list[Row]) -> None:
+    """95th percentiles."""
+    names = environments()
+    print("| 95th percentile | " + " | ".join(names) + " |")
+    print("|---|" + "---|" * len(names))
+    for label in LADDER:
+        runs = [[r.regret for r in by_run(rows, s, label, h).values()] for s, (_, h) in names.items()]
+        print(f"| {label} | " + " | ".join(f"{np.quantile(r, 0.95):.0f}" if r else "-" for r in runs) + " |")
+
+
 def steps_table(rows: list[Row]) -> None:
     """What each step changes, paired with the step before it."""
-    names, labels = environments(), [label for label in LADDER if label not in ("linear", "optimism")]
+    names, labels = environments(), [label for label in LADDER if label not in BESIDE]
     print("| step | " + " | ".join(names) + " |")
     print("|---|" + "---|" * len(names))
     for before, label in pairwise(labels):
@@ -295,7 +308,7 @@ def main() -> None:
         time_by_history()
     else:
         rows = read()
-        for table in (final_table, lambda r: ladder_table(r, lambda run: run.regret), steps_table, long_table):
+        for table in (final_table, ladder_table, steps_table, tail_table, long_table):
             table(rows)
             print()
 
