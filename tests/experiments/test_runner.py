@@ -131,13 +131,13 @@ def test_killed_study_resumes_to_identical_results(
 ) -> None:
     folder = tmp_path / "out"
     victim = start_slow_study(folder, workers)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while len(list(folder.glob("pieces/*.parquet"))) < 2:
         assert time.monotonic() < deadline
         assert victim.poll() is None
         time.sleep(0.02)
     victim.send_signal(blow)
-    assert victim.wait(timeout=30) != 0
+    assert victim.wait(timeout=120) != 0
     kept = sorted(folder.glob("pieces/*.parquet"))
     assert kept
     assert not (folder / "results.parquet").exists()
