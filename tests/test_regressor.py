@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import polyarm as pa
 from polyarm.errors import BrokenFile, InvalidArgument, PolyarmError
+from polyarm.regressor import FitFile
 from polyarm.types import Array
 
 # name of a check of scikit-learn -> why a conditional density estimator may fail it; none needs to be excused
@@ -230,6 +231,10 @@ def test_a_file_of_something_else_is_refused(fit: pa.MixtureRegressor, tmp_path:
         pa.MixtureRegressor.load(pa.save_state(tmp_path / "state", policy.init()))
     with pytest.raises(BrokenFile):
         pa.load_state(fit.save(tmp_path / "fit"), policy.init())
+    for text in (b"", b"{}", b'{"params": {"colour": 1}}', b'{"params": {"discount": 2}, "n_features": 2}'):
+        empty = FitFile.empty()._replace(settings=np.frombuffer(text, np.uint8))
+        with pytest.raises(BrokenFile, match="path must be a fitted regressor"):
+            pa.MixtureRegressor.load(pa.save_state(tmp_path / "fit", empty))
 
 
 GOOD_X, GOOD_Y = two_lines(6)

@@ -99,7 +99,8 @@ def require_finite(values: Array, name: str) -> None:
     finite = np.isfinite(values)
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise InvalidArgument(f"{name} must be finite, got {values[where]} at {where[0] if len(where) == 1 else where}")
+        place = f" at {where[0] if len(where) == 1 else where}" if where else ""
+        raise InvalidArgument(f"{name} must be finite, got {values[where]}{place}")
 
 
 def require_reward(reward: float, name: str = "reward") -> float:
@@ -168,6 +169,7 @@ def require_extra(module: str, extra: str) -> Any:
 def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:
     """Value as a positive definite (dim, dim) matrix; a number multiplies the identity, a vector is the diagonal."""
     matrix = require_array(value, name)
+    require_finite(matrix, name)
     if matrix.ndim == 0:
         matrix = float(matrix) * np.eye(dim)
     elif matrix.shape == (dim,) and dim > 1:
@@ -177,7 +179,6 @@ def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:
         raise InvalidArgument(
             f"{name} must be a number, a vector of {dim} or a ({dim}, {dim}) matrix, got shape {matrix.shape}"
         )
-    require_finite(matrix, name)
     require(bool(np.allclose(matrix, matrix.T, rtol=1e-10, atol=0)), name, "symmetric", value)
     eigenvalues = np.linalg.eigvalsh(matrix)
     require(

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyarm.errors import InvalidArgument, MissingExtra, require, require_count, require_number
+from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, require, require_count, require_number
 from polyarm.estimator import (
     Estimator,
     coefficient_of_determination,
@@ -222,9 +222,12 @@ class MixtureRegressor(Estimator):
     def load(cls, path: str | Path) -> Self:
         """The regressor that was saved to a file; it predicts the same, bit for bit."""
         file = load_state(path, FitFile.empty())
-        settings = json.loads(file.settings.tobytes())
-        regressor = cls(**settings["params"])
-        model = regressor._model(settings["n_features"])
+        try:
+            settings = json.loads(file.settings.tobytes())
+            regressor = cls(**settings["params"])
+            model = regressor._model(settings["n_features"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise BrokenFile(f"path must be a fitted regressor, got {path}: {error}") from error
         return regressor._keep(file.assignments, KeptDraws(model, file.assignments.shape[1], file.columns, file.starts))
 
     def _contexts(self, x: ArrayLike) -> Array:
