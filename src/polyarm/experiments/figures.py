@@ -55,7 +55,8 @@ def draw_curves(
         axes.plot(curve.steps, curve.mean, label=curve.label, linewidth=1.6, **style)
         low = curve.low if floor is None else np.maximum(curve.low, floor)
         axes.fill_between(curve.steps, low, curve.high, color=style["color"], alpha=0.12, linewidth=0)
-    axes.set(xlabel="step t", ylabel=y_label, title=title)
+    axes.set(xlabel="step t", title=title)
+    axes.set_ylabel(y_label, fontsize="small")  # as long as a small panel is high
     axes.set_xlim(0, max(curve.steps[-1] for curve in curves))
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
