@@ -1,4 +1,5 @@
 import json
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,15 @@ def test_interruption_has_its_own_code(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr("polyarm.experiments.comparison.run_study", interrupt)
     assert main(["compare", "mixture-a", "--policy", "linear", *SMALL]) == 130
     assert "continues where it stopped" in capsys.readouterr().err
+
+
+def test_dead_worker_has_its_own_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def die(*args: object, **kwargs: object) -> None:
+        raise BrokenExecutor("killed")
+
+    monkeypatch.setattr("polyarm.experiments.comparison.run_study", die)
+    assert main(["compare", "mixture-a", "--policy", "linear", *SMALL]) == 1
+    assert "a worker died (killed)" in capsys.readouterr().err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         policy_names,
         probability_best,
     )
+    from polyarm.regressor import MixtureRegressor
     from polyarm.types import Array, Choice, World
 
 _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and needs no extra
@@ -45,6 +46,7 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "make_policy": "policies",
     "policy_names": "policies",
     "probability_best": "policies",
+    "MixtureRegressor": "regressor",
     "Array": "types",
     "Choice": "types",
     "World": "types",
@@ -62,6 +64,7 @@ __all__ = [
     "InitialPulls",
     "LinearGaussian",
     "LinearMixture",
+    "MixtureRegressor",
     "NormalInverseGamma",
     "PolyarmError",
     "StudentMixture",

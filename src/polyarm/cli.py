@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PolyarmError as error:
         print(f"polyarm: {error}", file=sys.stderr)
         return 2
+    except BrokenExecutor as error:
+        print(f"polyarm: a worker died ({error}); with --out, the same command continues", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("polyarm: interrupted; with --out, the same command continues where it stopped", file=sys.stderr)
         return INTERRUPTED

@@ -37,7 +37,7 @@ def found() -> Comparison:
 def test_tables_in_every_format() -> None:
     assert list(csv.reader(io.StringIO(to_csv(TABLE))))[1] == ["a_b|c", "1234.567", "5.0%"]
     assert to_markdown(TABLE).splitlines()[1:] == [
-        "| --- | --: | --- |",
+        "| --- | --: | --: |",
         "| a_b\\|c | 1234.6 | 5.0% |",
         "| d<e | - | - |",
     ]

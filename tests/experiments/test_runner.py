@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.experiments import gamblers
 
 from polyarm.environments import StaticGaussian
 from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, UnknownName
@@ -24,6 +23,7 @@ from polyarm.experiments.play import play
 from polyarm.experiments.seeds import policy_rng
 from polyarm.experiments.store import read_metadata
 from polyarm.types import IntArray, World
+from tests.experiments import gamblers
 
 MINE = {"greedy": gamblers.greedy, "bold": gamblers.bold}
 SETTINGS: dict[str, Any] = {"realizations": 20, "horizon": 60, "seed": 5}
@@ -169,6 +169,12 @@ def test_users_own_environment() -> None:
     found = compare(StaticGaussian((0.0, 1.0, 2.0)), MINE, 4, 25)
     assert found.summary()["scenario"] == "StaticGaussian"
     assert np.shape(found.results.curves("bold", "plays"))[2] == 3
+
+
+def test_a_single_step() -> None:
+    found = compare("mixture-a", ["optimal", "uniform"], 3, 1).summary()
+    assert found["policies"]["optimal"]["lock_in_share"] == 0
+    assert found["policies"]["uniform"]["optimal_arm_share"] in (0, 1 / 3, 2 / 3, 1)
 
 
 def test_lying_environment_is_told() -> None:

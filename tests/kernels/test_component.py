@@ -39,9 +39,9 @@ def table_of(base: NormalInverseGamma, X: Array, y: Array) -> tuple[Array, Array
 
 
 def unpacked(T: Array, k: int, dim: int) -> Array:
-    V = np.zeros((dim, dim))
-    V[np.tril_indices(dim)] = T[c.MEAN + dim :, k]
-    return np.asarray(V + np.tril(V, -1).T)
+    M = np.zeros((dim, dim))
+    M.T[np.tril_indices(dim)] = T[c.MEAN + dim :, k]
+    return np.asarray(M @ M.T)
 
 
 @pytest.mark.parametrize("a", [0.01, 0.3, 1.0, 7.5, 15.9, 16.0, 20.0, 333.3, 1e6])

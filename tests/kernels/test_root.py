@@ -19,12 +19,13 @@ def test_rotating_rows_in_equals_least_squares(dim: int, size: float) -> None:
     for x, reward in zip(X, y, strict=True):
         root.rotate_in(R, np.append(x, reward))
     fresh = reference.fresh_component(base, X, y)
-    U, V = np.empty(dim), np.empty(dim * (dim + 1) // 2)
+    U, packed, M = np.empty(dim), np.empty(dim * (dim + 1) // 2), np.zeros((dim, dim))
     root.coefficients(R, U)
-    log_det = root.covariance(R, V)
+    log_det = root.inverse(R, packed)
+    M.T[np.tril_indices(dim)] = packed
     expected = np.asarray(fresh["covariance"])
     np.testing.assert_allclose(U, fresh["mean"], rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(V, expected[np.tril_indices(dim)], rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(M @ M.T, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
     np.testing.assert_allclose(base.scale + 0.5 * R[dim, dim] ** 2, fresh["scale"], rtol=1e-8)
     assert log_det == pytest.approx(np.linalg.slogdet(expected)[1], rel=1e-8, abs=1e-8)
     mean, square = root.leverage(R, X[0], np.empty(dim))

@@ -29,8 +29,10 @@ def diagonal_residuals(T: Array, n_places: int, data: Array, r: int, s: Array, e
     """The authors' einsum: only the diagonal of V enters x'Vx."""
     d = data.shape[1] - 2
     x = data[r, :d]
-    diagonal = [component.MEAN + d + i * (i + 1) // 2 + i for i in range(d)]
-    s[:n_places] = 1.0 + (x**2) @ T[diagonal, :n_places]
+    for k in range(n_places):
+        M = np.zeros((d, d))
+        M.T[np.tril_indices(d)] = T[component.MEAN + d :, k]
+        s[k] = 1.0 + x**2 @ np.sum(M**2, axis=1)
     e[:n_places] = data[r, d] - x @ T[component.MEAN : component.MEAN + d, :n_places]
 
 

@@ -12,7 +12,7 @@ from polyarm.experiments.store import require_folder, write_atomically
 from polyarm.experiments.tables import to_html, to_markdown
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 88rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from polyarm.experiments.seeds import policy_rng, policy_seed, world_rng
 from polyarm.experiments.store import Done, Store, runs_of
 from polyarm.types import World
 
-PIECE = 8  # realisations between two writes: a crash loses at most these, and a write costs a few milliseconds
+PIECE = 5  # realisations between two writes: a crash loses at most these, and a write costs a few milliseconds
 BATCH = 100  # the same for policies that play many worlds at once
 
 
@@ -126,14 +127,17 @@ def _world(study: Study, realization: int) -> World:
 
 
 def _pieces(study: Study, done: Done, batched: bool) -> Iterator[Piece]:
+    """What is left to do, the policies taking turns, so that the time left can be told."""
+    queues = []
     for contender in study.contenders:
         simulator = contender.simulator()
         if (simulator is not None) != batched:
             continue
         size = getattr(simulator, "REALIZATIONS_PER_CALL", BATCH) if batched else PIECE
         left = [number for number in study.realizations if (contender.label, number) not in done]
-        for start in range(0, len(left), size):
-            yield Piece(study, contender, tuple(left[start : start + size]))
+        queues.append([Piece(study, contender, tuple(left[i : i + size])) for i in range(0, len(left), size)])
+    for turn in zip_longest(*queues):
+        yield from (piece for piece in turn if piece is not None)
 
 
 def _completed(

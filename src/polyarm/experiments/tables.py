@@ -4,6 +4,7 @@ import csv
 import html
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, TypeAlias
 from polyarm.errors import require_extra
 from polyarm.experiments.store import write_atomically
 
+NUMBER = re.compile(r"[-+]?[\d.,]*(e[-+]\d+)?%?")
 Cell: TypeAlias = str | float | int | None
 
 
@@ -38,7 +40,8 @@ def _shown(table: Table) -> list[list[str]]:
 
 
 def _aligned_left(table: Table) -> list[bool]:
-    return [all(isinstance(row[j], str) for row in table.rows) for j in range(len(table.heads))]
+    """Whether each column holds words; numbers, percentages and dashes go to the right."""
+    return [not all(NUMBER.fullmatch(row[j]) for row in _shown(table)) for j in range(len(table.heads))]
 
 
 def to_csv(table: Table) -> str:
@@ -110,9 +113,11 @@ def show(table: Table, console: Any = None) -> None:
     """Print the table on a terminal."""
     console = console or make_console()
     box = require_extra("rich.box", "experiments").SIMPLE_HEAD
-    drawn = require_extra("rich.table", "experiments").Table(title=table.title, title_justify="left", box=box)
-    for head, left in zip(table.heads, _aligned_left(table), strict=True):
-        drawn.add_column(head, justify="left" if left else "right", overflow="fold")
+    style = {"title_justify": "left", "box": box, "pad_edge": False, "collapse_padding": True}
+    drawn = require_extra("rich.table", "experiments").Table(title=table.title, **style)
+    for j, (head, left) in enumerate(zip(table.heads, _aligned_left(table), strict=True)):
+        widest = max((len(row[j]) for row in _shown(table)), default=0)
+        drawn.add_column(head, justify="left" if left else "right", overflow="fold", min_width=None if left else widest)
     for row in _shown(table):
         drawn.add_row(*row)
     console.print(drawn)

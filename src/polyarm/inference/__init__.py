@@ -3,6 +3,7 @@
 from polyarm.inference.conjugate import ConjugateEngine, ConjugateState
 from polyarm.inference.features import FeatureEngine
 from polyarm.inference.gibbs import Budget, GibbsEngine, GibbsState, Sweeps
+from polyarm.inference.kept_draws import KeptDraws
 from polyarm.inference.state_file import load_state, save_state
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "FeatureEngine",
     "GibbsEngine",
     "GibbsState",
+    "KeptDraws",
     "Sweeps",
     "load_state",
     "save_state",

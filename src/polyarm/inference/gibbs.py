@@ -61,6 +61,11 @@ class GibbsState(NamedTuple):
     data: tuple[Array, ...]
     seats: tuple[IntArray, ...]
 
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
+
 
 class Prior(NamedTuple):
     """Every arm's empty component (n_arms, rows), square-root information, and a0, b0, concentration, discount."""
@@ -78,7 +83,7 @@ def prior_of(arms: Sequence[LinearMixture]) -> Prior:
         column[SCALE] = arm.base.scale
         column[LOG_DET] = np.linalg.slogdet(arm.base.covariance_matrix)[1]
         column[MEAN : MEAN + dim] = arm.base.mean_vector
-        column[MEAN + dim :] = arm.base.covariance_matrix[np.tril_indices(dim)]
+        column[MEAN + dim :] = np.linalg.inv(arm.base.root[:-1, :-1]).T[np.tril_indices(dim)]
     laws = [(arm.base.shape, arm.base.scale, arm.concentration, arm.discount) for arm in arms]
     return Prior(columns, np.stack([arm.base.root for arm in arms]), np.array(laws))
 

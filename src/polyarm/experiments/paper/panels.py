@@ -103,10 +103,14 @@ def _z(mean: float, se: float, observed_std: float, published: Published | None)
 
 
 def regret_table(title: str, outcomes: Sequence[Outcome]) -> Table:
-    """One row per panel and policy."""
-    return Table(
-        title, HEADS, tuple(regret_row(outcome, entry) for outcome in outcomes for entry in outcome.panel.entries)
+    """One row per panel and policy that was run or has a published value."""
+    rows = (
+        regret_row(outcome, entry)
+        for outcome in outcomes
+        for entry in outcome.panel.entries
+        if entry.published or entry in outcome.entries
     )
+    return Table(title, HEADS, tuple(rows))
 
 
 def grid_of(count: int) -> tuple[int, int]:

@@ -1,0 +1,29 @@
+"""The engines that must keep the contract: a new one adds a line."""
+
+from collections.abc import Callable
+
+from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, Sweeps
+from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.types import AnyEngine
+
+
+def base(dim: int) -> NormalInverseGamma:
+    return NormalInverseGamma(dim, 0.0, 1.0, 2.0, 0.5)
+
+
+def process(dim: int, concentration: float = 0.5, discount: float = 0.0) -> LinearMixture:
+    return LinearMixture(base(dim), concentration, discount)
+
+
+ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, context dimension -> engine
+    "conjugate": lambda n, d: ConjugateEngine([LinearGaussian(base(d))] * n),
+    "conjugate, known variance": lambda n, d: ConjugateEngine([LinearGaussian(base(d), 0.3)] * n),
+    "dirichlet, budget": lambda n, d: GibbsEngine([process(d)] * n, Budget(8)),
+    "dirichlet, sweeps": lambda n, d: GibbsEngine([process(d)] * n, Sweeps(2)),
+    "dirichlet, paper draws": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), "paper"),
+    "pitman-yor": lambda n, d: GibbsEngine([process(d, 0.2, 0.3)] * n, Budget(8)),
+    "finite": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Budget(8)),
+    "finite, paper draws": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Sweeps(2), "paper"),
+    "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
+    "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
+}
