@@ -200,6 +200,23 @@ def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bo
 
 
 @kernel
+def settle(T: Array, k: int, prior: Array, R: Array, count: float) -> None:
+    """Write component k from the square-root information of its rewards and the prior."""
+    d = R.shape[0] - 1
+    U = np.empty(d)
+    coefficients(R, U)
+    V = np.empty(d * (d + 1) // 2)
+    T[LOG_DET, k] = covariance(R, V)
+    for j in range(d):
+        T[MEAN + j, k] = U[j]
+    for p in range(V.shape[0]):
+        T[MEAN + d + p, k] = V[p]
+    T[COUNT, k] = count
+    T[SCALE, k] = prior[SCALE] + 0.5 * R[d, d] * R[d, d]
+    T[MOVES, k] = 0.0
+
+
+@kernel
 def rebuild(
     T: Array, k: int, prior: Array, root: Array, data: Array, z: IntArray, n: int, label: int, without: int
 ) -> None:
@@ -217,14 +234,4 @@ def rebuild(
                 row[j] = data[i, j]
             rotate_in(R, row)
             count += 1.0
-    U = np.empty(d)
-    coefficients(R, U)
-    V = np.empty(d * (d + 1) // 2)
-    T[LOG_DET, k] = covariance(R, V)
-    for j in range(d):
-        T[MEAN + j, k] = U[j]
-    for p in range(V.shape[0]):
-        T[MEAN + d + p, k] = V[p]
-    T[COUNT, k] = count
-    T[SCALE, k] = prior[SCALE] + 0.5 * R[d, d] * R[d, d]
-    T[MOVES, k] = 0.0
+    settle(T, k, prior, R, count)
