@@ -29,13 +29,12 @@ def canonical(labels: Sequence[int]) -> Partition:
 
 def log_eppf(counts: Sequence[int], concentration: float, discount: float) -> float:
     """Log probability of a partition with these block sizes, seated one by one."""
-    n, total, blocks = 0, 0.0, 0
-    for count in counts:
+    n, total = 0, 0.0
+    for blocks, count in enumerate(counts):
         for j in range(count):
             mass = j - discount if j else concentration + blocks * discount
             total += np.log(mass) - np.log(n + concentration) if n else 0.0
             n += 1
-        blocks += 1
     return float(total)
 
 

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import kernel, step
-from polyarm.kernels.root import coefficients, covariance, rotate_in
+from polyarm.kernels.root import coefficients, covariance, n_absorbed, rotate_in
 from polyarm.types import Array, IntArray
 
 COUNT, SCALE, LOG_DET, COEF, LOO, MOVES, MEAN = 0, 1, 2, 3, 4, 5, 6
@@ -222,12 +222,13 @@ def rebuild(
 ) -> None:
     """Component k afresh from the rewards that carry its label, except the one numbered `without`.
 
-    data (n, dim + 2) holds x, y and the prior's log predictive of each reward.
+    data (n, dim + 2) holds x, y and the prior's log predictive of each reward; root is the square-root information
+    of the prior and of rewards absorbed earlier.
     """
     d = root.shape[0] - 1
     R = root.copy()
     row = np.empty(d + 1)
-    count = 0.0
+    count = n_absorbed(R)
     for i in range(n):
         if z[i] == label and i != without:
             for j in range(d + 1):

@@ -20,6 +20,7 @@ on when, so seatings that differ only by swapping equal rewards are one particle
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ M1, M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @kernel
-def mixed(word: int) -> int:
+def mixed(word: Any) -> Any:
     """A 64-bit word scattered over all words (splitmix64; Steele, Lea & Flood 2014)."""
     word = (word ^ (word >> A30)) * M1
     word = (word ^ (word >> A27)) * M2
@@ -57,7 +58,7 @@ def mixed(word: int) -> int:
 
 
 @kernel
-def key_of(words: Codes) -> int:
+def key_of(words: Codes) -> Any:
     """Key of a reward from the bits of its context and value."""
     key = ODD
     for i in range(words.shape[0]):
@@ -83,7 +84,7 @@ def bear_children(
     code: Codes,
     size: IntArray,
     law: Array,
-    key: int,
+    key: Any,
     gain: Array,
     new: float,
     parent: IntArray,
@@ -136,7 +137,7 @@ def merge_equal(parent: IntArray, slot: IntArray, w: Array, born: Codes, M: int)
 
 @kernel
 def threshold(w: Array, M: int, N: int) -> float:
-    """The c for which sum min(w/c, 1) = N (Fearnhead & Clifford 2003), by raising the count of the kept to its limit."""
+    """The c for which sum min(w/c, 1) = N (Fearnhead & Clifford 2003): kept weights only join, so it is soon found."""
     kept = -1
     c = math.inf
     while True:
@@ -176,7 +177,7 @@ def resample(parent: IntArray, slot: IntArray, w: Array, born: Codes, M: int, N:
 
 @kernel
 def extend_component(
-    T: Array, R: Array, mark: Codes, p: int, q: int, prior: Array, root: Array, law: Array, data: Array, key: int
+    T: Array, R: Array, mark: Codes, p: int, q: int, prior: Array, root: Array, law: Array, data: Array, key: Any
 ) -> None:
     """Write at place q the component at p, or an empty one if p is negative, with the reward added."""
     d = root.shape[0] - 1
@@ -232,7 +233,7 @@ def settle_children(
     root: Array,
     law: Array,
     data: Array,
-    key: int,
+    key: Any,
     parent: IntArray,
     slot: IntArray,
     H: int,
