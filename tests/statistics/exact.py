@@ -83,10 +83,12 @@ def excess_tv(exact: dict[Partition, float], seen: dict[Partition, int], autocor
     return float(distance / (expected * autocorrelation))
 
 
-def small_problem(n: int, seed: int = 0, discount: float = 0.3) -> tuple[Array, Array, LinearMixture]:
+def small_problem(
+    n: int, seed: int = 0, discount: float = 0.3, slope: float = 1.0
+) -> tuple[Array, Array, LinearMixture]:
     """N rewards in two dimensions with a correlated prior: off-diagonal mistakes must show."""
     rng = np.random.default_rng(seed)
     x = np.column_stack([np.ones(n), rng.normal(size=n)])
-    y = np.where(rng.random(n) < 0.5, 1.5, -1.0) * x[:, 1] + 0.5 * rng.normal(size=n)
+    y = slope * np.where(rng.random(n) < 0.5, 1.5, -1.0) * x[:, 1] + 0.5 * rng.normal(size=n)
     base = NormalInverseGamma(2, [0.2, -0.1], [[2.0, 0.9], [0.9, 1.0]], 2.0, 0.5)
     return x, y, LinearMixture(base, 1.0, discount)
