@@ -8,21 +8,38 @@ import numpy as np
 import pytest
 
 from polyarm.errors import PolyarmError
-from polyarm.inference import load_state, save_state
-from polyarm.inference.gibbs import Budget, GibbsEngine, Sweeps
-from polyarm.inference.particles import ParticleEngine
+from polyarm.inference import (
+    Budget,
+    GibbsEngine,
+    HierarchicalEngine,
+    ParticleEngine,
+    Sweeps,
+    VariationalEngine,
+    load_state,
+    save_state,
+)
 from polyarm.inference.state_file import leaves
-from polyarm.models import LinearMixture, NormalInverseGamma
+from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import AnyEngine, Array
 
 
+def base(dim: int) -> NormalInverseGamma:
+    return NormalInverseGamma(dim, 0.0, 1.0, 2.0, 0.5)
+
+
 def mixtures(n_arms: int, dim: int, discount: float = 0.1) -> list[LinearMixture]:
-    return [LinearMixture(NormalInverseGamma(dim, 0.0, 1.0, 2.0, 0.5), 0.5, discount)] * n_arms
+    return [LinearMixture(base(dim), 0.5, discount)] * n_arms
 
 
 ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {
     "budget": lambda n, d: GibbsEngine(mixtures(n, d), Budget(8)),
     "sweeps": lambda n, d: GibbsEngine(mixtures(n, d), Sweeps(1)),
+    "split-merge": lambda n, d: GibbsEngine(mixtures(n, d), Budget(8, split_merge=2)),
+    "learned": lambda n, d: GibbsEngine(mixtures(n, d), learn_concentration=(1, 1), learn_discount=(1, 2)),
+    "memory": lambda n, d: GibbsEngine(mixtures(n, d), Budget(8), memory=10),
+    "fading": lambda n, d: GibbsEngine(mixtures(n, d), Budget(8), half_life=15.0),
+    "hierarchical": lambda n, d: HierarchicalEngine(HierarchicalMixture(base(d), 0.5, 0.1, 1.0, 0.1), n, 8),
+    "variational": lambda n, d: VariationalEngine(mixtures(n, d)),
     "particles": lambda n, d: ParticleEngine(mixtures(n, d), 20),
 }
 each_engine = pytest.mark.parametrize("name", ENGINES)
@@ -65,7 +82,7 @@ def test_expectation_is_the_mean_of_the_draws(name: str) -> None:
     engine = ENGINES[name](2, 2)
     state = fed(engine, 40)
     x = np.array([1.0, 0.5])
-    draws = engine.draw_means(state, x, 40_000, np.random.default_rng(1))
+    draws = engine.draw_means(state, x, 10_000, np.random.default_rng(1))
     error = draws.std(axis=0) / np.sqrt(len(draws))
     assert (np.abs(draws.mean(axis=0) - engine.expected_means(state, x)) < 4.5 * error).all()
 

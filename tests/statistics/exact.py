@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from polyarm.models import LinearMixture, NormalInverseGamma
-from polyarm.types import Array
+from polyarm.types import Array, IntArray
 
 Partition = tuple[int, ...]  # component of each reward, numbered in order of appearance
 
@@ -21,7 +21,7 @@ def partitions(n: int) -> Iterator[Partition]:
             yield (*head, k)
 
 
-def canonical(labels: Sequence[int]) -> Partition:
+def canonical(labels: Sequence[int] | IntArray) -> Partition:
     """Labels renumbered in order of appearance."""
     seen: dict[int, int] = {}
     return tuple(seen.setdefault(int(label), len(seen)) for label in labels)

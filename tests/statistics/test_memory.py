@@ -30,7 +30,7 @@ def fed(engine: GibbsEngine, x: Array, y: Array, rng: Rng) -> GibbsState:
 def rebuilt(engine: GibbsEngine, state: GibbsState) -> Array:
     """Every component from what it has absorbed and from the rewards that can move."""
     n_components, n = state.sizes[0, :2]
-    table = state.tables[0].copy()
+    table: Array = state.tables[0].copy()
     for k in range(n_components):
         label = int(state.labels[0, 0, k])
         column, root = engine._prior.columns[0], state.roots[0, label]
