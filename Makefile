@@ -14,7 +14,8 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(READY)
-	$(BIN)/python examples/mixture_bandit.py
+	$(BIN)/polyarm compare heavy-tailed --realizations 20 --seed 0 --out results/demo
+	@echo 'Figures and tables: results/demo'
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -7,8 +7,22 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from polyarm.errors import PolyarmError
-    from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, Sweeps, load_state, save_state
-    from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, StudentMixture
+    from polyarm.experiments.comparison import compare
+    from polyarm.experiments.contenders import Contender
+    from polyarm.inference import (
+        Budget,
+        ConjugateEngine,
+        GibbsEngine,
+        HierarchicalEngine,
+        ParticleEngine,
+        Sweeps,
+        VariationalEngine,
+        engine_names,
+        load_state,
+        make_engine,
+        save_state,
+    )
+    from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, StudentMixture
     from polyarm.policies import (
         BayesUCB,
         Greedy,
@@ -19,16 +33,25 @@ if TYPE_CHECKING:
         policy_names,
         probability_best,
     )
-    from polyarm.types import Choice, World
+    from polyarm.regressor import MixtureRegressor
+    from polyarm.types import Array, Choice, World
 
 _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and needs no extra
     "PolyarmError": "errors",
+    "compare": "experiments.comparison",
+    "Contender": "experiments.contenders",
     "Budget": "inference",
     "ConjugateEngine": "inference",
     "GibbsEngine": "inference",
+    "HierarchicalEngine": "inference",
+    "ParticleEngine": "inference",
     "Sweeps": "inference",
+    "VariationalEngine": "inference",
+    "engine_names": "inference",
     "load_state": "inference",
+    "make_engine": "inference",
     "save_state": "inference",
+    "HierarchicalMixture": "models",
     "LinearGaussian": "models",
     "LinearMixture": "models",
     "NormalInverseGamma": "models",
@@ -41,28 +64,40 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "make_policy": "policies",
     "policy_names": "policies",
     "probability_best": "policies",
+    "MixtureRegressor": "regressor",
+    "Array": "types",
     "Choice": "types",
     "World": "types",
 }
 
 __all__ = [
+    "Array",
     "BayesUCB",
     "Budget",
     "Choice",
     "ConjugateEngine",
+    "Contender",
     "GibbsEngine",
     "Greedy",
+    "HierarchicalEngine",
+    "HierarchicalMixture",
     "InitialPulls",
     "LinearGaussian",
     "LinearMixture",
+    "MixtureRegressor",
     "NormalInverseGamma",
+    "ParticleEngine",
     "PolyarmError",
     "StudentMixture",
     "Sweeps",
     "ThompsonSampling",
     "Uniform",
+    "VariationalEngine",
     "World",
+    "compare",
+    "engine_names",
     "load_state",
+    "make_engine",
     "make_policy",
     "policy_names",
     "probability_best",

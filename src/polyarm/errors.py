@@ -3,6 +3,7 @@
 Every message reads `<name> must be <rule>, got <value>`.
 """
 
+import importlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,7 +64,7 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         and context.dtype == np.float64
         and context.shape == (context_dim,)
         and context.flags.c_contiguous
-        and np.dot(context, context) <= CONTEXT_LIMIT**2
+        and np.vdot(context, context) <= CONTEXT_LIMIT**2  # unlike dot, it overflows without a warning
     ):
         return context
     x = require_array(context, name)
@@ -74,7 +75,7 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         )
     require_finite(x, name)
     require(
-        bool(np.dot(x, x) <= CONTEXT_LIMIT**2),
+        bool(np.vdot(x, x) <= CONTEXT_LIMIT**2),
         name,
         f"of length at most {CONTEXT_LIMIT:g}",
         context,
@@ -86,8 +87,10 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
 def require_array(value: ArrayLike, name: str) -> Array:
     """Value as a contiguous float array."""
     try:
+        if np.iscomplexobj(value):  # NumPy would drop the imaginary part
+            raise TypeError
         return np.asarray(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be an array of numbers, got {shown(value)}") from None
 
 
@@ -96,14 +99,15 @@ def require_finite(values: Array, name: str) -> None:
     finite = np.isfinite(values)
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise InvalidArgument(f"{name} must be finite, got {values[where]} at {where[0] if len(where) == 1 else where}")
+        place = f" at {where[0] if len(where) == 1 else where}" if where else ""
+        raise InvalidArgument(f"{name} must be finite, got {values[where]}{place}")
 
 
 def require_reward(reward: float, name: str = "reward") -> float:
     """Reward as a finite float of sane size."""
     try:
         y = float(reward)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be a number, got {shown(reward)}") from None
     if -REWARD_LIMIT <= y <= REWARD_LIMIT:
         return y
@@ -115,9 +119,9 @@ def require_arm(arm: int, n_arms: int, name: str = "arm") -> int:
     """Arm as an index of an existing arm."""
     try:
         index = arm.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise UnknownArm(f"{name} must be an integer from 0 to {n_arms - 1}, got {shown(arm)}") from None
-    if 0 <= index < n_arms:
+    if 0 <= index < n_arms and not isinstance(arm, bool):
         return index
     raise UnknownArm(f"{name} must be an integer from 0 to {n_arms - 1}, got {arm}")
 
@@ -126,7 +130,7 @@ def require_count(value: int, name: str, at_least: int = 1) -> int:
     """Value as an integer that is large enough."""
     try:
         count = value.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise InvalidArgument(f"{name} must be an integer of at least {at_least}, got {shown(value)}") from None
     require(count >= at_least and not isinstance(value, bool), name, f"an integer of at least {at_least}", value)
     return count
@@ -141,7 +145,7 @@ def require_number(value: float, name: str, rule: str, holds: Any = lambda v: Tr
     """Value as a finite float for which the rule holds."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be {rule}, got {shown(value)}") from None
     require(math.isfinite(number) and bool(holds(number)), name, rule, value)
     return number
@@ -154,9 +158,18 @@ def require_name(name: str, known: Sequence[str], kind: str) -> str:
     return name
 
 
+def require_extra(module: str, extra: str) -> Any:
+    """Module that an optional part of polyarm brings."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"{error.name} must be installed: pip install 'polyarm[{extra}]'") from None
+
+
 def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:
     """Value as a positive definite (dim, dim) matrix; a number multiplies the identity, a vector is the diagonal."""
     matrix = require_array(value, name)
+    require_finite(matrix, name)
     if matrix.ndim == 0:
         matrix = float(matrix) * np.eye(dim)
     elif matrix.shape == (dim,) and dim > 1:
@@ -166,7 +179,6 @@ def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:
         raise InvalidArgument(
             f"{name} must be a number, a vector of {dim} or a ({dim}, {dim}) matrix, got shape {matrix.shape}"
         )
-    require_finite(matrix, name)
     require(bool(np.allclose(matrix, matrix.T, rtol=1e-10, atol=0)), name, "symmetric", value)
     eigenvalues = np.linalg.eigvalsh(matrix)
     require(

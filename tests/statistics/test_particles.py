@@ -115,7 +115,7 @@ def test_compiled_equals_plain() -> None:
         data = np.append(xi, (yi, 0.0))[None]
         cloud = with_room(cloud)
         with np.errstate(over="ignore"):
-            plain(kernels.learn)(*cloud, columns[0], roots[0], laws[0], data, data[0, :-1].view(np.uint64), rb)
+            plain(kernels.learn)(*cloud, columns[0], roots[0, 0], laws[0], data, data[0, :-1].view(np.uint64), rb)
     n = int(a.clouds[0].size[0])
     assert n == cloud.size[0]
     assert np.allclose(a.clouds[0].weights[:n], cloud.weights[:n], rtol=1e-10)

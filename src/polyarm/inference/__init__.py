@@ -4,6 +4,7 @@ from polyarm.inference.conjugate import ConjugateEngine, ConjugateState
 from polyarm.inference.features import FeatureEngine
 from polyarm.inference.franchise import FranchiseState, HierarchicalEngine
 from polyarm.inference.gibbs import Budget, GibbsEngine, GibbsState, Sweeps
+from polyarm.inference.kept_draws import KeptDraws
 from polyarm.inference.particles import ParticleEngine, ParticleState
 from polyarm.inference.presets import engine_names, make_engine
 from polyarm.inference.state_file import load_state, save_state
@@ -18,6 +19,7 @@ __all__ = [
     "GibbsEngine",
     "GibbsState",
     "HierarchicalEngine",
+    "KeptDraws",
     "ParticleEngine",
     "ParticleState",
     "Sweeps",

@@ -32,6 +32,12 @@ class FranchiseState(NamedTuple):
     guests: IntArray
     arms: IntArray
 
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        rows = dict.fromkeys(("data", "z", "arm_of", "seat", "menu"), (0,))
+        return {**rows, **dict.fromkeys(("dishes", "labels", "dish", "guests"), (1,))}
+
 
 def doubled(array: IntArray, axis: int = -1) -> IntArray:
     """The array with twice the room along an axis."""
@@ -60,7 +66,7 @@ class HierarchicalEngine:
         model = self.model
         columns, roots, laws = prior_of([LinearMixture(model.base)])
         laws[0, 2:] = 0.0  # masses are those of tables, not of rewards
-        object.__setattr__(self, "_prior", Prior(columns[0], roots, laws[0]))
+        object.__setattr__(self, "_prior", Prior(columns[0], roots[0], laws[0]))
         rules = [model.concentration, model.discount, model.shared_concentration, model.shared_discount]
         object.__setattr__(self, "_rules", np.array(rules))
 

@@ -79,9 +79,17 @@ class GibbsState(NamedTuple):
     data: tuple[Array, ...]
     seats: tuple[IntArray, ...]
 
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        return {"tables": (2,), "labels": (2,), "roots": (1,), "data": (0,), "seats": (0,)}
+
 
 class Prior(NamedTuple):
-    """Every arm's empty component (n_arms, rows), square-root information, and a0, b0, concentration, discount."""
+    """Every arm's empty component (n_arms, rows), its square-root information, and a0, b0, concentration, discount.
+
+    roots (n_arms, 1, dim + 1, dim + 1) have the shape of a state's in which nothing is ever absorbed.
+    """
 
     columns: Array
     roots: Array
@@ -96,9 +104,9 @@ def prior_of(arms: Sequence[LinearMixture]) -> Prior:
         column[SCALE] = arm.base.scale
         column[LOG_DET] = np.linalg.slogdet(arm.base.covariance_matrix)[1]
         column[MEAN : MEAN + dim] = arm.base.mean_vector
-        column[MEAN + dim :] = arm.base.covariance_matrix[np.tril_indices(dim)]
+        column[MEAN + dim :] = np.linalg.inv(arm.base.root[:-1, :-1]).T[np.tril_indices(dim)]
     laws = [(arm.base.shape, arm.base.scale, arm.concentration, arm.discount) for arm in arms]
-    return Prior(columns, np.stack([arm.base.root for arm in arms]), np.array(laws))
+    return Prior(columns, np.stack([arm.base.root[None] for arm in arms]), np.array(laws))
 
 
 def require_pair(value: tuple[float, float] | None, name: str) -> Array:
@@ -129,7 +137,7 @@ def with_room_for_component(state: GibbsState, roots: Array) -> GibbsState:
 
 def repeated(roots: Array, times: int) -> Array:
     """Every arm's root that many times, (n_arms, times, dim + 1, dim + 1)."""
-    return np.repeat(roots[:, None], times, axis=1)
+    return np.repeat(roots, times, axis=1)
 
 
 def with_room_for_reward(state: GibbsState, arm: int, most: int | None) -> GibbsState:
@@ -267,7 +275,7 @@ class GibbsEngine:
     def fade(self, state: GibbsState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
         for a in range(self.n_arms):
-            forget(*self._arrays(state, a), a, self._prior.roots[a], share)
+            forget(*self._arrays(state, a), a, self._prior.roots[a, 0], share)
 
     def random_moves(self, state: GibbsState, arm: int, n_moves: int, rng: Rng) -> GibbsState:
         """State after that many Gibbs moves of uniformly drawn rewards of an arm."""

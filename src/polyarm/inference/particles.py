@@ -32,6 +32,11 @@ class Cloud(NamedTuple):
     size: IntArray
     log_evidence: Array
 
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        return {"table": (1,), "roots": (0,), "marks": (0,), "members": (1,)}
+
 
 class ParticleState(NamedTuple):
     """The particles of every arm."""
@@ -107,7 +112,7 @@ class ParticleEngine:
         data = np.append(x, (require_reward(reward), 0.0))[None]
         cloud = with_room(state.clouds[a])
         columns, roots, laws = self._prior
-        kernels.learn(*cloud, columns[a], roots[a], laws[a], data, data[0, :-1].view(np.uint64), stream(rng))
+        kernels.learn(*cloud, columns[a], roots[a, 0], laws[a], data, data[0, :-1].view(np.uint64), stream(rng))
         return ParticleState((*state.clouds[:a], cloud, *state.clouds[a + 1 :]))
 
     def draw_means(self, state: ParticleState, context: Array, n_draws: int, rng: Rng) -> Array:

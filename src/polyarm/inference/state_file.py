@@ -3,7 +3,8 @@
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from polyarm.types import State
 
 FORMAT = 1
 HEADER = "polyarm.json"
+DAMAGED = (OSError, KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
@@ -29,12 +31,19 @@ def leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
         yield path, state
 
 
-def shape_of(state: Any) -> Any:
-    """The nesting of a state: what must agree between a file and the policy that reads it."""
+def shape_of(state: Any, growing: Collection[int] = ()) -> Any:
+    """The nesting and the shapes of a state: what must agree between a file and the policy that reads it.
+
+    A state class whose arrays grow with the data names their growing axes by a static method `growing_axes`, as
+    {"data": (0,)}; a growing axis is written as None, every other one is fixed by the policy's settings.
+    """
     if isinstance(state, (tuple, list)):
-        return [type(state).__name__, [shape_of(value) for value in state]]
+        axes: dict[str, tuple[int, ...]] = getattr(state, "growing_axes", dict)()
+        names = getattr(state, "_fields", [""] * len(state))
+        parts = [shape_of(value, axes.get(name, growing)) for name, value in zip(names, state, strict=True)]
+        return [type(state).__name__, parts]
     array = np.asarray(state)
-    return [type(state).__name__, str(array.dtype), array.ndim]
+    return [type(state).__name__, str(array.dtype), [None if i in growing else n for i, n in enumerate(array.shape)]]
 
 
 def save_state(path: str | Path, state: Any) -> Path:
@@ -59,13 +68,16 @@ def load_state(path: str | Path, like: State) -> State:
     try:
         with zipfile.ZipFile(path) as archive:
             header = json.loads(archive.read(HEADER))
-            if header.get("format") != FORMAT:
-                raise BrokenFile(f"path must be a state of format {FORMAT}, got format {header.get('format')}: {path}")
-            if header["shape"] != json.loads(json.dumps(shape_of(like))):
+            if not isinstance(header, dict) or header.get("format") != FORMAT:
+                raise BrokenFile(f"path must be a polyarm state of format {FORMAT}, got another: {path}")
+            expected = shape_of(like)
+            if header.get("shape") != expected:
                 raise BrokenFile(f"path must be a state of this policy and these arms, got another's: {path}")
             state: State = read_like(archive, like)
+            if shape_of(state) != expected:
+                raise BrokenFile(f"path must hold the arrays that it announces, got others: {path}")
             return state
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         if isinstance(error, BrokenFile):
             raise
         raise BrokenFile(f"path must be a readable polyarm state, got {path}: {error}") from error

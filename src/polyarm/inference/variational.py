@@ -23,6 +23,11 @@ class SoftSeating(NamedTuple):
     size: IntArray
     data: Array
 
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        return {"responsibilities": (0,), "data": (0,)}
+
 
 class VariationalState(NamedTuple):
     """The soft seating of every arm."""
@@ -93,7 +98,9 @@ class VariationalEngine:
             seating = seating._replace(responsibilities=r, data=data)
             state = VariationalState((*state.seatings[:a], seating, *state.seatings[a + 1 :]))
         columns, roots, laws = self._prior
-        kernels.learn(*seating, columns[a], roots[a], laws[a], x, y, self.max_components, self.opening, self.refreshes)
+        kernels.learn(
+            *seating, columns[a], roots[a, 0], laws[a], x, y, self.max_components, self.opening, self.refreshes
+        )
         return state
 
     def draw_means(self, state: VariationalState, context: Array, n_draws: int, rng: Rng) -> Array:

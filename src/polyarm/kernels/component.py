@@ -11,7 +11,10 @@ COEF        log mass and constant of the predictive density            log(n - d
 LOO         the same for one of its own rewards                        log(n-1-d) + g(a - 1/2) - log(2 pi)/2 - a log b
 MOVES       adds and removes since it was last rebuilt
 MEAN ...    U (dim rows)
-MEAN + dim  V (dim (dim+1) / 2 rows: lower triangle, by rows)
+MEAN + dim  M (dim (dim+1) / 2 rows: upper triangle, by columns)       V = MM'
+
+V itself would lose twice the digits: with a prior wide where the data are narrow, x'Vx is a small difference of large
+numbers, while |M'x|^2 only sums squares of them.
 
 g(a) = lgamma(a + 1/2) - lgamma(a);   s = 1 + x'Vx;   e = y - x'U;   d = discount
 log predictive of (x, y):  g(a) - log(2 pi b)/2 + a log s - (a + 1/2) log(s + e^2 / (2 b))
@@ -22,7 +25,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import kernel, step
-from polyarm.kernels.root import coefficients, covariance, n_absorbed, rotate_in
+from polyarm.kernels.root import coefficients, inverse, n_absorbed, rotate_in
 from polyarm.types import Array, IntArray
 
 COUNT, SCALE, LOG_DET, COEF, LOO, MOVES, MEAN = 0, 1, 2, 3, 4, 5, 6
@@ -30,6 +33,7 @@ LANES = 4  # components scored together; a table's capacity is a multiple of it
 LOG_2PI = math.log(2.0 * math.pi)
 NOTHING = 1e-12  # a seating mass at or below this is none: a finite mixture whose components are all in use
 LOSSY = 1e-4  # an add or remove that keeps less than this share of a quantity costs four digits: rebuild
+GROSS = 1e8  # so does one whose x'Vx is summed from terms this many times as large: under eight digits are left
 MOVES_KEPT = 65536  # rebuild after so many moves: drift stays below 1e-11 (measured on 1e6 moves)
 
 
@@ -91,26 +95,25 @@ def residuals(T: Array, n_places: int, data: Array, r: int, s: Array, e: Array) 
         s0 = s1 = s2 = s3 = 1.0
         e0 = e1 = e2 = e3 = data[r, d]
         p = MEAN + d
-        for i in range(d):
-            xi = data[r, i]
-            u = MEAN + i
-            e0 -= xi * T[u, k]
-            e1 -= xi * T[u, k + 1]
-            e2 -= xi * T[u, k + 2]
-            e3 -= xi * T[u, k + 3]
-            for j in range(i):
-                z = 2.0 * xi * data[r, j]
-                s0 += z * T[p, k]
-                s1 += z * T[p, k + 1]
-                s2 += z * T[p, k + 2]
-                s3 += z * T[p, k + 3]
+        for j in range(d):
+            f0 = f1 = f2 = f3 = 0.0
+            for i in range(j + 1):
+                xi = data[r, i]
+                f0 += xi * T[p, k]
+                f1 += xi * T[p, k + 1]
+                f2 += xi * T[p, k + 2]
+                f3 += xi * T[p, k + 3]
                 p += 1
-            z = xi * xi
-            s0 += z * T[p, k]
-            s1 += z * T[p, k + 1]
-            s2 += z * T[p, k + 2]
-            s3 += z * T[p, k + 3]
-            p += 1
+            s0 += f0 * f0
+            s1 += f1 * f1
+            s2 += f2 * f2
+            s3 += f3 * f3
+            xj = data[r, j]
+            u = MEAN + j
+            e0 -= xj * T[u, k]
+            e1 -= xj * T[u, k + 1]
+            e2 -= xj * T[u, k + 2]
+            e3 -= xj * T[u, k + 3]
         s[k] = s0
         s[k + 1] = s1
         s[k + 2] = s2
@@ -134,11 +137,13 @@ def prior_log_predictive(prior: Array, a0: float, data: Array, r: int) -> float:
     s = 1.0
     e = data[r, d]
     p = MEAN + d
-    for i in range(d):
-        e -= data[r, i] * prior[MEAN + i]
-        for j in range(i + 1):
-            s += (1.0 if i == j else 2.0) * data[r, i] * data[r, j] * prior[p]
+    for j in range(d):
+        e -= data[r, j] * prior[MEAN + j]
+        f = 0.0
+        for i in range(j + 1):
+            f += data[r, i] * prior[p]
             p += 1
+        s += f * f
     b = prior[SCALE]
     return log_predictive(log_gamma_step(a0) - 0.5 * (LOG_2PI + math.log(b)), a0, b, s, e)
 
@@ -159,43 +164,49 @@ def log_evidence(T: Array, k: int, prior: Array, a0: float) -> float:
 
 
 @step
-def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bool:
-    """Add (sign 1) or remove (sign -1) reward r; tell whether digits were lost.
+def rank_one(T: Array, k: int, data: Array, r: int, weight: float, v: Array) -> bool:
+    """Add reward r with a weight (1: wholly), or remove it with minus that weight; tell whether digits were lost.
 
-    V -= vv'/t,  U += v e/t,  b += e^2/(2t)  with v = Vx and t = sign + x'Vx.
+    V -= vv'/t,  U += v e/t,  b += e^2/(2t)  with v = Vx and t = 1/weight + x'Vx; V by its factor M, column by column
+    (Carlson 1973).
     """
     d = v.shape[0]
-    t = sign
+    t = 1.0 / weight
     e = data[r, d]
-    for i in range(d):
-        v[i] = 0.0
+    rounding = 0.0
     p = MEAN + d
-    for i in range(d):
-        e -= data[r, i] * T[MEAN + i, k]
-        for j in range(i):
-            v[i] += T[p, k] * data[r, j]
-            v[j] += T[p, k] * data[r, i]
+    for j in range(d):
+        e -= data[r, j] * T[MEAN + j, k]
+        f = 0.0
+        size = 0.0
+        for i in range(j + 1):
+            term = T[p + i, k] * data[r, i]
+            f += term
+            size += abs(term)
+        rounding += abs(f) * size
+        old = t
+        t += f * f
+        if weight * t <= NOTHING:
+            return True
+        keep = math.sqrt(old / t)
+        gain = f / (t * keep)
+        v[j] = 0.0
+        for i in range(j + 1):
+            m = T[p, k]
+            T[p, k] = keep * m - gain * v[i]
+            v[i] += m * f
             p += 1
-        v[i] += T[p, k] * data[r, i]
-        p += 1
-    for i in range(d):
-        t += data[r, i] * v[i]
-    share = sign * t  # |V| falls by this factor when adding, rises by its inverse when removing
-    if share <= NOTHING:
-        return True
-    p = MEAN + d
+    share = weight * t  # |V| falls by this factor when adding, rises by its inverse when removing
     for i in range(d):
         T[MEAN + i, k] += v[i] * e / t
-        w = v[i] / t
-        for j in range(i + 1):
-            T[p, k] -= w * v[j]
-            p += 1
     before = T[SCALE, k]
     T[SCALE, k] += e * e / (2.0 * t)
-    T[COUNT, k] += sign
+    T[COUNT, k] += weight
     T[MOVES, k] += 1.0
     T[LOG_DET, k] -= math.log(share)
     kept = min(share, 1.0 / share)
+    if rounding > GROSS * share:
+        return True
     return not (kept > LOSSY and T[SCALE, k] > LOSSY * before and T[MOVES, k] < max(MOVES_KEPT, 8.0 * T[COUNT, k]))
 
 
@@ -205,12 +216,12 @@ def settle(T: Array, k: int, prior: Array, R: Array, count: float) -> None:
     d = R.shape[0] - 1
     U = np.empty(d)
     coefficients(R, U)
-    V = np.empty(d * (d + 1) // 2)
-    T[LOG_DET, k] = covariance(R, V)
+    M = np.empty(d * (d + 1) // 2)
+    T[LOG_DET, k] = inverse(R, M)
     for j in range(d):
         T[MEAN + j, k] = U[j]
-    for p in range(V.shape[0]):
-        T[MEAN + d + p, k] = V[p]
+    for p in range(M.shape[0]):
+        T[MEAN + d + p, k] = M[p]
     T[COUNT, k] = count
     T[SCALE, k] = prior[SCALE] + 0.5 * R[d, d] * R[d, d]
     T[MOVES, k] = 0.0

@@ -236,16 +236,12 @@ def make_moves(
     v: Array,
     rng: Rng,
 ) -> int:
-    """Make moves until the table is full; return how many are left.
-
-    The rewards to move are the last n_moves of `order`, or uniformly drawn ones when it is empty.
-    """
+    """Move the last n_moves rewards of `order` until the table is full; return how many are left."""
     last = order.shape[0]
     for left in range(n_moves, 0, -1):
         if not has_room(T, size):
             return left
-        i = order[last - left] if last > 0 else int(rng.random() * size[1])
-        move(T, label, place, size, prior, root, law, data, z, i, logw, s, e, v, rng)
+        move(T, label, place, size, prior, root, law, data, z, order[last - left], logw, s, e, v, rng)
     return 0
 
 
@@ -287,6 +283,18 @@ def moves_of(
     )
 
 
+@loop
+def draw_rewards(order: IntArray, n: int, data: Array, z: IntArray, rng: Rng) -> None:
+    """Fill order with uniformly drawn rewards.
+
+    The comparison always holds; it makes the processor fetch all these rewards from memory side by side, instead of one
+    after the other when their turn comes: at n = 100 000 that is half of the cost of an update.
+    """
+    for j in range(order.shape[0]):
+        i = int(rng.random() * n)
+        order[j] = i if z[i] >= 0 and data[i, 0] < math.inf else 0
+
+
 @kernel
 def random_moves(
     tables: Array,
@@ -302,8 +310,9 @@ def random_moves(
     source: Stream,
 ) -> int:
     """Make moves of uniformly drawn rewards; return how many are left when the table was full."""
-    order = np.empty(0, np.int64)
     rng = generator(source)
+    order = np.empty(n_moves, np.int64)
+    draw_rewards(order, sizes[arm, 1], data, z, rng)
     return moves_of(tables, labels, sizes, priors, roots, laws, data, z, arm, order, n_moves, rng)
 
 

@@ -29,15 +29,15 @@ def locate(T: Array, n_places: int, x: Array, m: Array, q: Array) -> None:
         mean = 0.0
         square = 0.0
         p = MEAN + d
-        for i in range(d):
-            mean += x[i] * T[MEAN + i, k]
-            for j in range(i):
-                square += 2.0 * x[i] * x[j] * T[p, k]
+        for j in range(d):
+            mean += x[j] * T[MEAN + j, k]
+            f = 0.0
+            for i in range(j + 1):
+                f += x[i] * T[p, k]
                 p += 1
-            square += x[i] * x[i] * T[p, k]
-            p += 1
+            square += f * f
         m[k] = mean
-        q[k] = max(square, 0.0)
+        q[k] = square
 
 
 @step

@@ -80,27 +80,19 @@ def leverage(R: Array, x: Array, u: Array) -> tuple[float, float]:
 
 
 @kernel
-def covariance(R: Array, V: Array) -> float:
-    """Write V = (R[:d, :d]'R[:d, :d])^-1 packed by rows of its lower triangle; return log|V|."""
+def inverse(R: Array, M: Array) -> float:
+    """Write M = R[:d, :d]^-1, so that V = MM', packed by columns of its upper triangle; return log|V|."""
     d = R.shape[0] - 1
     log_det = 0.0
-    inverse = R[:d, :d].copy()  # becomes R^-1, upper triangular
     for j in range(d):
+        start = j * (j + 1) // 2
         log_det -= 2.0 * math.log(abs(R[j, j]))
-        inverse[j, j] = 1.0 / R[j, j]
+        M[start + j] = 1.0 / R[j, j]
         for i in range(j - 1, -1, -1):
             t = 0.0
             for k in range(i + 1, j + 1):
-                t -= R[i, k] * inverse[k, j]
-            inverse[i, j] = t / R[i, i]
-    p = 0
-    for i in range(d):
-        for j in range(i + 1):
-            t = 0.0
-            for k in range(i, d):
-                t += inverse[i, k] * inverse[j, k]
-            V[p] = t
-            p += 1
+                t -= R[i, k] * M[start + k]
+            M[start + i] = t / R[i, i]
     return log_det
 
 

@@ -10,6 +10,9 @@ Dirichlet(alpha, ..., alpha): a table in use has mass n_k + alpha, all the M - K
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from polyarm.kernels._jit import kernel, step
 from polyarm.kernels.component import log_mass
 from polyarm.types import Array, IntArray, Rng
@@ -53,3 +56,15 @@ def shuffle(order: IntArray, n: int, rng: Rng) -> None:
         j = int(rng.random() * (i + 1))
         order[i] = order[j]
         order[j] = i
+
+
+@kernel
+def number_by_appearance(labels: IntArray, out: NDArray[np.int32], seen: IntArray) -> None:
+    """Write the labels renumbered 0, 1, ... in order of first appearance; seen (largest label + 1,) is scratch."""
+    seen[:] = -1
+    n_seen = 0
+    for i in range(labels.shape[0]):
+        if seen[labels[i]] < 0:
+            seen[labels[i]] = n_seen
+            n_seen += 1
+        out[i] = seen[labels[i]]

@@ -10,7 +10,6 @@ law   (4,)        a0, b0, concentration c, discount d
 r_k is proportional to (n_k - d) times the predictive density, the reward's own share removed; a place that nobody
 else uses counts as new, with mass c + K d.  A component opens only when a reward arrives and its new one would get
 more than `opening`: with creation in refreshes all components drift to one symmetric fixed point.
-Weighted add:  t = 1/w + x'Vx,  V -= vv'/t,  U += v e/t,  b += e^2/(2t),  n += w,  with v = Vx;  w < 0 removes.
 """
 
 import math
@@ -21,15 +20,11 @@ from polyarm.kernels._jit import Stream, generator, kernel
 from polyarm.kernels.component import (
     COEF,
     COUNT,
-    LOG_DET,
-    LOSSY,
-    MEAN,
-    MOVES,
-    MOVES_KEPT,
     SCALE,
     log_mass,
     log_predictive,
     prior_log_predictive,
+    rank_one,
     refresh,
     reset,
     residuals,
@@ -42,43 +37,6 @@ from polyarm.types import Array, IntArray
 EMPTY = 1e-6  # a component with less than this is a free place
 NEGLIGIBLE = 1e-4  # responsibilities below this are none
 REWARDS, TURN = 0, 1
-
-
-@kernel
-def weigh_in(T: Array, k: int, data: Array, i: int, w: float, v: Array) -> bool:
-    """Add reward i with weight w to component k, or remove it where w < 0; tell whether digits were lost."""
-    d = v.shape[0]
-    e = data[i, d]
-    v[:] = 0.0
-    p = MEAN + d
-    for a in range(d):
-        e -= data[i, a] * T[MEAN + a, k]
-        for b in range(a):
-            v[a] += T[p, k] * data[i, b]
-            v[b] += T[p, k] * data[i, a]
-            p += 1
-        v[a] += T[p, k] * data[i, a]
-        p += 1
-    q = 0.0
-    for a in range(d):
-        q += data[i, a] * v[a]
-    share = 1.0 + w * q
-    if share <= LOSSY:
-        return True
-    t = share / w
-    p = MEAN + d
-    for a in range(d):
-        T[MEAN + a, k] += v[a] * e / t
-        for b in range(a + 1):
-            T[p, k] -= v[a] * v[b] / t
-            p += 1
-    before = T[SCALE, k]
-    T[SCALE, k] += e * e / (2.0 * t)
-    T[COUNT, k] += w
-    T[LOG_DET, k] -= math.log(share)
-    T[MOVES, k] += 1.0
-    worn = T[MOVES, k] >= max(MOVES_KEPT, 8.0 * T[COUNT, k])
-    return bool(share > 1.0 / LOSSY or T[SCALE, k] <= LOSSY * before or worn)
 
 
 @kernel
@@ -105,7 +63,7 @@ def share_out(
         if w != 0.0:
             if sign < 0.0:
                 r[i, k] = 0.0
-            if weigh_in(T, k, data, i, w, v) or T[SCALE, k] < prior[SCALE]:
+            if rank_one(T, k, data, i, w, v) or T[SCALE, k] < prior[SCALE]:
                 rebuild_soft(T, k, prior, root, data, r, n)
             if T[COUNT, k] < EMPTY:
                 reset(T, k, prior)

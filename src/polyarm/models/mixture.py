@@ -10,6 +10,7 @@ from polyarm.models.base_measure import NormalInverseGamma
 from polyarm.types import Array, Rng
 
 STICKS_LEFT = 1e-6  # mass below which a prior draw of the weights is closed
+MAX_STICKS = 100_000  # a discount above about 0.6 gets here; what is left is one atom
 
 
 class MixtureParams(NamedTuple):
@@ -62,13 +63,12 @@ class LinearMixture:
         """Weights of the mixture, by stick-breaking; the last atom takes what is left."""
         if self.n_components is not None:
             return rng.dirichlet(np.full(self.n_components, -self.discount))
-        weights: list[float] = []
-        left = 1.0
-        while left > STICKS_LEFT and len(weights) < 100_000:
-            j = len(weights) + 1
-            part = left * rng.beta(1 - self.discount, self.concentration + j * self.discount)
-            weights.append(part)
-            left -= part
+        weights, left = np.empty(0), 1.0
+        while left > STICKS_LEFT and len(weights) < MAX_STICKS:
+            j = len(weights) + np.arange(1, 65 + len(weights))  # twice as many each time
+            stays = np.cumprod(1 - rng.beta(1 - self.discount, self.concentration + j * self.discount))
+            weights = np.append(weights, left * -np.diff(stays, prepend=1.0))
+            left *= stays[-1]
         return np.append(weights, left)
 
     def sample_params(self, rng: Rng) -> MixtureParams:

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from polyarm.errors import InvalidArgument, require, require_count, require_name
-from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, HierarchicalEngine, Sweeps
+from polyarm.inference import ConjugateEngine, FeatureEngine, GibbsEngine, HierarchicalEngine, Sweeps, make_engine
 from polyarm.inference.gibbs import Draws
 from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.policies.initial_pulls import InitialPulls
@@ -28,11 +28,21 @@ def nonparametric(
     prior_scale: float = 1.0,
     draws: Draws = "exact",
     moves: int = 64,
+    engine: str = "budget",
+    memory: int | None = None,
+    half_life: float | None = None,
 ) -> AnyPolicy:
-    """Our default: Dirichlet-process mixtures, exact draws of the mean, constant time per reward."""
+    """Our default: Dirichlet-process mixtures, exact draws of the mean, constant time per reward.
+
+    `engine` names another way to infer; `memory` bounds the state, `half_life` forgets: see GibbsEngine.
+    """
     base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
     arms = [LinearMixture(base, concentration, discount)] * n_arms
-    return ThompsonSampling(GibbsEngine(arms, Budget(moves), draws))
+    options: dict[str, Any] = {"moves": moves} if engine == "budget" else {}
+    if engine in ("budget", "gibbs"):
+        options["draws"] = draws
+    options |= {name: value for name, value in (("memory", memory), ("half_life", half_life)) if value is not None}
+    return ThompsonSampling(make_engine(engine, arms, **options))
 
 
 def nonparametric_paper(

@@ -1,0 +1,195 @@
+"""The command line: parses, calls one function, prints."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+from typing import Any
+
+import polyarm
+from polyarm.errors import PolyarmError, require_extra, require_writable_parent
+
+INTERRUPTED = 130  # the shell's code for Ctrl-C
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 if it went well, 2 for a mistake in what was asked."""
+    options = make_parser().parse_args(arguments)
+    try:
+        code: int = options.command(options)
+    except PolyarmError as error:
+        print(f"polyarm: {error}", file=sys.stderr)
+        return 2
+    except BrokenExecutor as error:
+        print(f"polyarm: a worker died ({error}); with --out, the same command continues", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("polyarm: interrupted; with --out, the same command continues where it stopped", file=sys.stderr)
+        return INTERRUPTED
+    return code
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Parser of the whole command line."""
+    parser = argparse.ArgumentParser("polyarm", description="Bandits with Bayesian nonparametric rewards.")
+    parser.add_argument("--version", action="version", version=polyarm.__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_list(commands)
+    _add_compare(commands)
+    _add_reproduce(commands)
+    _add_bench(commands)
+    return parser
+
+
+def _add_list(commands: Any) -> None:
+    parser = commands.add_parser("list", help="names of the scenarios, policies or reproduction targets")
+    parser.add_argument("what", choices=["scenarios", "policies", "targets"])
+    parser.set_defaults(command=list_names)
+
+
+def _add_study_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--realizations", type=int, metavar="R", help="number of paired realisations")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of every random stream (default 0)")
+    parser.add_argument("--workers", type=int, metavar="N", help="local processes (default: all cores)")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="run on the Dask cluster at this address instead")
+    parser.add_argument("--data", metavar="FILE", help="local copy of the oncology data")
+    parser.add_argument("--device", choices=["cpu", "gpu"], help="where networks run (default: the best there is)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser("compare", help="compare policies on a scenario")
+    parser.add_argument("scenario", help="a name from `polyarm list scenarios`, or a full-feedback .csv or .parquet")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="P",
+        help="policy, as name or name:option=value,...; repeat",
+    )
+    parser.add_argument("--horizon", type=int, metavar="T", help="steps of a realisation (default: the paper's)")
+    parser.add_argument("--reference", metavar="P", help="policy the others are compared with (default: the first)")
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="run the one realisation of this number")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for results, tables and figures; resumable")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict as JSON")
+    _add_study_options(parser)
+    parser.set_defaults(command=run_compare)
+
+
+def _add_reproduce(commands: Any) -> None:
+    parser = commands.add_parser("reproduce", help="reproduce a table or figure of the paper")
+    parser.add_argument(
+        "target", nargs="+", help="names from `polyarm list targets`, or `all`; NAME:R runs that one R times"
+    )
+    parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="folder (default: results)")
+    parser.add_argument("--networks", action="store_true", help="also run the networks and the Gaussian process")
+    parser.add_argument("--gp-realizations", type=int, metavar="R", help="fewer realisations for the slow multitask-gp")
+    parser.add_argument("--summary", type=Path, metavar="FILE", help="write a Markdown summary with small figures")
+    _add_study_options(parser)
+    parser.set_defaults(command=run_reproduce)
+
+
+def _add_bench(commands: Any) -> None:
+    parser = commands.add_parser("bench", help="speed, as ratios measured in one run")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as JSON")
+    parser.set_defaults(command=run_bench)
+
+
+def list_names(options: argparse.Namespace) -> int:
+    """Print the names of scenarios, policies or targets."""
+    from polyarm.environments.presets import all_names
+    from polyarm.experiments.contenders import policy_names
+
+    if options.what == "targets":
+        from polyarm.experiments.paper.targets import NAMES
+
+        names: Sequence[str] = NAMES
+    else:
+        names = all_names() if options.what == "scenarios" else policy_names()
+    print("\n".join(names))
+    return 0
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """Compare policies on a scenario and print the verdict."""
+    from polyarm.environments.presets import make_scenario
+    from polyarm.experiments.comparison import compare
+    from polyarm.experiments.store import write_atomically
+    from polyarm.experiments.tables import show
+
+    if options.json:
+        require_writable_parent(options.json, "json")
+    if options.out:
+        require_extra("matplotlib", "figures")
+    found = compare(
+        make_scenario(options.scenario, options.data),
+        options.policy,
+        100 if options.realizations is None else options.realizations,
+        options.horizon,
+        options.seed,
+        workers=_workers(options),
+        cluster=options.cluster,
+        out=options.out,
+        reference=options.reference,
+        only=options.only,
+        device=options.device,
+        progress=not options.quiet,
+    )
+    if options.json:
+        write_atomically(options.json, found.to_json().encode())
+    for table in found.tables():
+        show(table)
+    if options.out:
+        from polyarm.experiments.outputs import write_outputs
+
+        for path in write_outputs(found, options.out):
+            print(path)
+    return 0
+
+
+def run_reproduce(options: argparse.Namespace) -> int:
+    """Reproduce a table or figure of the paper, or all of them, and write the report."""
+    from polyarm.experiments.paper.reproduction import Settings, reproduce
+
+    settings = Settings(
+        out=options.out,
+        realizations=options.realizations,
+        seed=options.seed,
+        workers=_workers(options),
+        cluster=options.cluster,
+        data=options.data,
+        networks=options.networks,
+        device=options.device,
+        gp_realizations=options.gp_realizations,
+        summary=options.summary,
+        progress=not options.quiet,
+        command=_command(options),
+    )
+    reproduce(options.target, settings)
+    return 0
+
+
+def _command(options: argparse.Namespace) -> str:
+    given = {"--realizations": options.realizations, "--seed": options.seed or None}
+    shown = [f"{name} {value}" for name, value in given.items() if value is not None]
+    return " ".join(["polyarm reproduce", *options.target, *shown, *["--networks"] * options.networks])
+
+
+def run_bench(options: argparse.Namespace) -> int:
+    """Measure speed."""
+    from polyarm.experiments import bench
+
+    code: int = bench.run_bench(options.json)
+    return code
+
+
+def _workers(options: argparse.Namespace) -> int:
+    from polyarm.experiments.executors import available_cores
+
+    workers: int = available_cores() if options.workers is None else options.workers
+    return workers
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The named scenarios."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from polyarm.environments.exponential import ExponentialBandit
+from polyarm.environments.full_feedback import from_file
+from polyarm.environments.gaussian import StaticGaussian
+from polyarm.environments.linear import LinearGaussian, RandomLinear
+from polyarm.environments.mixtures import Component, MixtureBandit
+from polyarm.environments.oncology import oncology
+from polyarm.errors import UnknownName, shown
+from polyarm.types import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """An environment, its name, its usual horizon, and the true number of components per arm if known."""
+
+    name: str
+    environment: Environment
+    horizon: int = 1000
+    n_components: tuple[int, ...] | None = None
+
+
+GAPS = {  # slopes of the oracle figures: every entry of an arm's slope vector is the same number
+    "a2-0.1": (-0.1, 0.1),
+    "a2-0.5": (-0.5, 0.5),
+    "a2-1": (-1.0, 1.0),
+    "a3-0.1": (-0.1, 0.0, 0.1),
+    "a3-0.5": (-0.5, 0.0, 0.5),
+    "a3-1": (-1.0, 0.0, 1.0),
+    "a4-0.1": (-0.2, -0.1, 0.1, 0.2),
+    "a4-0.5": (-1.0, -0.5, 0.5, 1.0),
+    "a4-1": (-2.0, -1.0, 1.0, 2.0),
+    "a5-0.1": (-0.2, -0.1, 0.0, 0.1, 0.2),
+    "a5-0.5": (-1.0, -0.5, 0.0, 0.5, 1.0),
+    "a5-1": (-2.0, -1.0, 0.0, 1.0, 2.0),
+}
+
+
+def _flat(weight: float, slope: float, noise_sd: float = 1.0) -> Component:
+    return Component(weight, (slope, slope), noise_sd)
+
+
+MIXTURE_A = MixtureBandit(((_flat(0.5, 1), _flat(0.5, 2)), (_flat(0.3, 0), _flat(0.7, 3))))
+MIXTURE_B = MixtureBandit(
+    ((_flat(1.0, 1),), (_flat(0.5, 1), _flat(0.5, 2)), (_flat(0.3, 0), _flat(0.6, 3), _flat(0.1, 4)))
+)
+
+
+def heavy_tailed(outlier_sd: float = 10.0) -> MixtureBandit:
+    """Two arms, a quarter of whose rewards are outliers."""
+    return MixtureBandit(tuple((_flat(0.75, slope), _flat(0.25, slope, outlier_sd)) for slope in (0, 2)))
+
+
+def _gaussian(name: str, gap: float) -> Scenario:
+    return Scenario(name, StaticGaussian((-gap, gap)), 1500, (1, 1))
+
+
+def _linear_gaussian(name: str, slopes: tuple[float, ...]) -> Scenario:
+    return Scenario(name, LinearGaussian(tuple((s, s) for s in slopes)), 500, (1,) * len(slopes))
+
+
+def _linear(name: str, n_arms: int, n_nonzero: int) -> Scenario:
+    return Scenario(name, RandomLinear(n_arms, n_nonzero=n_nonzero), 1500, (1,) * n_arms)
+
+
+def _mixture(name: str, bandit: MixtureBandit) -> Scenario:
+    return Scenario(name, bandit, 1000, bandit.n_components)
+
+
+Builder = Callable[[str], Scenario]
+SETTINGS: dict[str, dict[str, Builder]] = {  # the first setting of a scenario is the one its bare name means
+    "gaussian": {f"{gap:g}": partial(_gaussian, gap=gap) for gap in (0.5, 0.1, 1.0)},
+    "linear-gaussian": {
+        setting: partial(_linear_gaussian, slopes=GAPS[setting])
+        for setting in sorted(GAPS, key=lambda setting: setting != "a2-0.5")
+    },
+    "linear": {"": partial(_linear, n_arms=8, n_nonzero=10)},
+    "sparse-linear": {
+        "": partial(_linear, n_arms=7, n_nonzero=3),  # as published; the paper's text says 8 arms
+        "8-arms": partial(_linear, n_arms=8, n_nonzero=3),
+    },
+    "mixture-a": {"": partial(_mixture, bandit=MIXTURE_A)},
+    "mixture-b": {"": partial(_mixture, bandit=MIXTURE_B)},
+    "heavy-tailed": {
+        "": partial(_mixture, bandit=heavy_tailed()),  # as published; the paper's text says variance 10
+        "variance-10": partial(_mixture, bandit=heavy_tailed(10.0**0.5)),
+    },
+    "exponential": {"": lambda name: Scenario(name, ExponentialBandit())},
+    "oncology": {"": lambda name: Scenario(name, oncology())},
+}
+NAMES = tuple(SETTINGS)
+
+
+def all_names() -> list[str]:
+    """Every scenario with every setting, as `make_scenario` takes them."""
+    return [f"{name}/{setting}".rstrip("/") for name, settings in SETTINGS.items() for setting in settings]
+
+
+def make_scenario(name: str, data: str | Path | None = None) -> Scenario:
+    """The scenario of that name, or the full-feedback table in that CSV or Parquet file.
+
+    `data` is a local copy of the oncology data.
+    """
+    if Path(name).suffix in (".csv", ".parquet"):
+        return Scenario(Path(name).stem, from_file(name))
+    if name == "oncology":
+        return Scenario(name, oncology(data))
+    base, _, setting = name.partition("/")
+    settings = SETTINGS.get(base)
+    if settings is None:
+        raise UnknownName(f"scenario must be one of {', '.join(NAMES)}, got {shown(name)}")
+    setting = setting or next(iter(settings))
+    if setting not in settings:
+        known = ", ".join(f"{base}/{s}".rstrip("/") for s in settings)
+        raise UnknownName(f"scenario must be one of {known}, got {shown(name)}")
+    return settings[setting](f"{base}/{setting}".rstrip("/"))

@@ -1,0 +1,137 @@
+"""Any policies on any scenario."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyarm.environments.presets import Scenario, make_scenario
+from polyarm.errors import require_count, require_name
+from polyarm.experiments.contenders import Factory, PolicyLike, as_contenders, default_contenders
+from polyarm.experiments.executors import open_executor
+from polyarm.experiments.progress import progress_bar
+from polyarm.experiments.results import Results
+from polyarm.experiments.runner import Study, count_missing, run_study
+from polyarm.experiments.store import Store, require_folder
+from polyarm.experiments.summary import summary, without_nan
+from polyarm.experiments.tables import Table
+from polyarm.types import Environment
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Results of a comparison, with their verdict."""
+
+    study: Study
+    results: Results
+    reference: str
+
+    def summary(self) -> dict[str, Any]:
+        """The verdict as plain values, as `polyarm compare --json` writes it."""
+        found: dict[str, Any] = without_nan(summary(self.results, self.reference))
+        return found
+
+    def to_json(self) -> str:
+        """The verdict as JSON."""
+        return json.dumps(self.summary(), indent=2) + "\n"
+
+    def tables(self) -> list[Table]:
+        """The verdict as tables: regret, and paired differences where there are two policies or more."""
+        verdict = summary(self.results, self.reference)
+        return [regret_table(verdict)] + ([difference_table(verdict)] if verdict["differences"] else [])
+
+
+def compare(
+    scenario: str | Scenario | Environment,
+    policies: Iterable[PolicyLike] | Mapping[str, Factory] = (),
+    realizations: int = 100,
+    horizon: int | None = None,
+    seed: int = 0,
+    *,
+    workers: int = 1,
+    cluster: str | None = None,
+    executor: Executor | None = None,
+    out: str | Path | None = None,
+    reference: str | None = None,
+    only: int | None = None,
+    device: str | None = None,
+    progress: bool = False,
+) -> Comparison:
+    """Play every policy in the same worlds of the scenario and judge them by regret.
+
+    With more than one worker, call it under `if __name__ == "__main__":`: each worker imports your script.
+    `only` runs the one realisation of that number; `device` ("cpu" or "gpu") is for networks.
+    """
+    study = make_study(scenario, policies, realizations, horizon, seed, only, device)
+    labels = [contender.label for contender in study.contenders]
+    reference = require_name(reference or labels[0], labels, "reference")
+    with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
+        store = Store(require_folder(folder), study.identity)
+        missing = count_missing(study, store)
+        opened = nullcontext(executor) if executor else open_executor(min(workers, max(missing, 1)), cluster)
+        with opened as workplace, progress_bar(study.scenario.name, missing, progress) as advance:
+            return Comparison(study, run_study(study, store, workplace, advance), reference)
+
+
+def make_study(
+    scenario: str | Scenario | Environment,
+    policies: Iterable[PolicyLike] | Mapping[str, Factory] = (),
+    realizations: int = 100,
+    horizon: int | None = None,
+    seed: int = 0,
+    only: int | None = None,
+    device: str | None = None,
+) -> Study:
+    """The study these settings mean; every policy is built once, so that mistakes show at once."""
+    setting = as_scenario(scenario)
+    require_count(realizations, "realizations")
+    if only is not None:
+        require_count(only, "only", at_least=0)
+    policies = policies if isinstance(policies, Mapping) else list(policies)
+    contenders = as_contenders(policies) if policies else default_contenders(setting)
+    for contender in contenders:
+        if contender.name != "optimal":
+            contender.build(setting)
+    numbers = (only,) if only is not None else tuple(range(realizations))
+    return Study(setting, contenders, numbers, setting.horizon if horizon is None else horizon, seed, device)
+
+
+def as_scenario(scenario: str | Scenario | Environment) -> Scenario:
+    """A scenario from its name or from the user's own environment."""
+    if isinstance(scenario, Scenario):
+        return scenario
+    if isinstance(scenario, str):
+        return make_scenario(scenario)
+    return Scenario(type(scenario).__name__, scenario, n_components=getattr(scenario, "n_components", None))
+
+
+REGRET_HEADS = ("policy", "regret", "± se", "std", "median", "95 %", "best arm", "locked in", "s / run")
+DIFFERENCE_HEADS = ("policy", "regret minus", "mean", "95 % CI low", "high", "p (Holm)")
+
+
+def regret_table(verdict: dict[str, Any]) -> Table:
+    """One row per policy: expected regret at the horizon, play and time."""
+    title = (
+        f"{verdict['scenario']}: cumulative expected regret at t = {verdict['horizon']}, "
+        f"R = {verdict['realizations']}, seed {verdict['seed']}"
+    )
+    return Table(title, REGRET_HEADS, tuple(_regret_row(*item) for item in verdict["policies"].items()))
+
+
+def _regret_row(label: str, found: dict[str, Any]) -> tuple[str | float, ...]:
+    spread = (found["regret"][key] for key in ("mean", "se", "std", "median", "p95"))
+    shares = (f"{found[key]:.1%}" for key in ("optimal_arm_share", "lock_in_share"))
+    return (label, *spread, *shares, found["seconds_per_realization"])
+
+
+def difference_table(verdict: dict[str, Any]) -> Table:
+    """One row per policy: its paired difference in regret to the reference."""
+    rows = tuple(
+        (label, found["versus"], found["mean"], *found["ci95"], float(f"{found['p_holm']:.2g}"))
+        for label, found in verdict["differences"].items()
+    )
+    return Table("paired differences (t intervals; p-values corrected for their number)", DIFFERENCE_HEADS, rows)

@@ -1,0 +1,125 @@
+"""Policies that take part in a study, by name and options."""
+
+import ast
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from polyarm.environments.presets import Scenario
+from polyarm.errors import InvalidArgument, UnknownName, require, require_extra, shown
+from polyarm.policies import presets
+from polyarm.policies.optimal import Optimal
+from polyarm.types import AnyPolicy, World
+
+NETWORKS = (
+    "neural-linear",
+    "neural-bootstrapped",
+    "neural-rms",
+    "neural-dropout",
+    "neural-param-noise",
+    "bnn-variational",
+    "bnn-alpha",
+    "multitask-gp",
+)
+Factory: TypeAlias = Callable[[int, int], AnyPolicy]
+Options: TypeAlias = tuple[tuple[str, Any], ...]
+
+
+def policy_names() -> tuple[str, ...]:
+    """Every policy that a study can name."""
+    return (*presets.policy_names(), "optimal", *NETWORKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A named policy with options, or a user's own factory `(n_arms, context_dim) -> Policy`."""
+
+    name: str
+    options: Options = ()
+    factory: Factory | None = None
+
+    @property
+    def label(self) -> str:
+        """Name in results and tables: `name` or `name:option=value,...`."""
+        return ":".join([self.name, *filter(None, [",".join(f"{key}={value}" for key, value in self.options)])])
+
+    @property
+    def is_network(self) -> bool:
+        """Whether the policy comes from the extra `neural`."""
+        return self.factory is None and self.name in NETWORKS
+
+    def build(self, scenario: Scenario, world: World | None = None) -> AnyPolicy:
+        """The policy for that scenario; `optimal` also needs the world it will meet."""
+        arms, dim = scenario.environment.n_arms, scenario.environment.context_dim
+        if self.factory is not None:
+            return self.factory(arms, dim)
+        if self.name == "optimal":
+            return Optimal(self._means(world))
+        source = require_extra("polyarm.neural.presets", "neural") if self.is_network else presets
+        policy: AnyPolicy = source.make_policy(self.name, arms, dim, **self.full_options(scenario))
+        return policy
+
+    def full_options(self, scenario: Scenario) -> dict[str, Any]:
+        """The options, with what only the scenario knows added."""
+        options = dict(self.options)
+        if self.name == "oracle-mixture" and "n_components" not in options:
+            if scenario.n_components is None:
+                raise InvalidArgument(
+                    f"policy must be another one where the number of components is unknown, "
+                    f"got {self.label!r} on {scenario.name}; or give oracle-mixture:n_components=(2,2)"
+                )
+            options["n_components"] = scenario.n_components
+        return options
+
+    def _means(self, world: World | None) -> Any:
+        require(world is not None, "policy", "one that can play outside a simulation", self.name)
+        return world.means if world else None
+
+    def simulator(self) -> Any | None:
+        """Module whose `simulate` plays this policy in many worlds at once, if there is one."""
+        if not self.is_network or importlib.util.find_spec("polyarm.neural") is None:
+            return None
+        if importlib.util.find_spec("polyarm.neural.simulate") is None:
+            return None
+        return require_extra("polyarm.neural.simulate", "neural")
+
+
+def parse_contender(text: str) -> Contender:
+    """Contender from `name` or `name:option=value,option=value`."""
+    name, _, rest = text.partition(":")
+    if name not in policy_names():
+        raise UnknownName(f"policy must be one of {', '.join(policy_names())}, got {shown(name)}")
+    return Contender(name, _parse_options(rest) if rest else ())
+
+
+def _parse_options(text: str) -> Options:
+    try:
+        call = ast.parse(f"f({text})", mode="eval").body
+        keywords = call.keywords if isinstance(call, ast.Call) and not call.args else []
+        options = tuple((str(word.arg), ast.literal_eval(word.value)) for word in keywords if word.arg)
+    except (SyntaxError, ValueError):
+        options = ()
+    require(bool(options), "options", "written as name=value,name=value with plain Python values", text)
+    return options
+
+
+PolicyLike: TypeAlias = str | Contender
+
+
+def as_contenders(policies: Iterable[PolicyLike] | Mapping[str, Factory]) -> tuple[Contender, ...]:
+    """Contenders from names, from contenders, or from a mapping of names to the user's own factories."""
+    if isinstance(policies, Mapping):
+        contenders = tuple(Contender(name, factory=factory) for name, factory in policies.items())
+    else:
+        contenders = tuple(p if isinstance(p, Contender) else parse_contender(p) for p in policies)
+    labels = [contender.label for contender in contenders]
+    require(len(labels) > 0, "policies", "at least one", labels)
+    require(len(set(labels)) == len(labels), "policies", "all different", labels)
+    return contenders
+
+
+def default_contenders(scenario: Scenario) -> tuple[Contender, ...]:
+    """What a newcomer sees: ours, the paper's, a linear one, an oracle if there is one, the optimum."""
+    names = ["nonparametric", "nonparametric-paper", "linear", "oracle-mixture", "optimal"]
+    return tuple(Contender(n) for n in names if n != "oracle-mixture" or scenario.n_components is not None)

@@ -1,0 +1,157 @@
+"""Drawing.  Every figure gets its numbers ready made, from `curves` or `learnt`."""
+
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyarm.errors import require_extra
+from polyarm.experiments.curves import Curve
+from polyarm.experiments.learnt import ArmDensity, Learnt
+from polyarm.experiments.store import write_atomically
+from polyarm.types import Array, IntArray
+
+# Okabe and Ito 2008: told apart by colour-blind readers; line styles tell them apart in black and white
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
+WIDTH, HEIGHT = 5.2, 3.7  # inches of one panel
+
+
+def new_figure(n_rows: int = 1, n_columns: int = 1, scale: float = 1.0) -> tuple[Any, Any]:
+    """A figure without any global state, and its axes as (n_rows, n_columns)."""
+    figure_module = require_extra("matplotlib.figure", "figures")
+    size = (WIDTH * n_columns * scale, HEIGHT * n_rows * scale)
+    figure = figure_module.Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(n_rows, n_columns, squeeze=False)
+
+
+def save(figure: Any, stem: Path, dpi: int = 130) -> None:
+    """Write the figure as PNG and PDF beside each other."""
+    for suffix in (".png", ".pdf"):
+        content = io.BytesIO()
+        metadata = {"CreationDate": None} if suffix == ".pdf" else None
+        figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata)
+        write_atomically(stem.with_name(stem.name + suffix), content.getvalue())
+
+
+def style_of(position: int) -> dict[str, Any]:
+    """Colour and line style of the curve at that place in the legend."""
+    return {"color": COLOURS[position % len(COLOURS)], "linestyle": STYLES[position % len(STYLES)]}
+
+
+def draw_curves(
+    axes: Any,
+    curves: Sequence[Curve],
+    y_label: str,
+    title: str = "",
+    legend: bool = True,
+    floor: float | None = None,
+) -> None:
+    """Lines with shaded bands against time."""
+    for position, curve in enumerate(curves):
+        style = style_of(position)
+        axes.plot(curve.steps, curve.mean, label=curve.label, linewidth=1.6, **style)
+        low = curve.low if floor is None else np.maximum(curve.low, floor)
+        axes.fill_between(curve.steps, low, curve.high, color=style["color"], alpha=0.12, linewidth=0)
+    axes.set(xlabel="step t", ylabel=y_label, title=title)
+    axes.set_xlim(0, max(curve.steps[-1] for curve in curves))
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize="small", frameon=False)
+
+
+def decades(values: Array) -> tuple[float, float]:
+    """Limits of a logarithmic axis: whole powers of ten around the values, so that its labels never crowd."""
+    low, high = np.floor(np.log10(values.min())), np.ceil(np.log10(values.max()))
+    return float(10**low), float(10 ** max(high, low + 1))
+
+
+def share_legend(figure: Any, panels: Iterable[Any]) -> None:
+    """Put one legend under the figure instead of the same one into every panel."""
+    legends = [panel.get_legend() for panel in panels]
+    found = [legend for legend in legends if legend is not None]
+    names = {tuple(text.get_text() for text in legend.get_texts()) for legend in found}
+    if len(found) < 2 or len(names) > 1:
+        return
+    handles, shown = found[0].legend_handles, names.pop()
+    for legend in found:
+        legend.remove()
+    figure.legend(handles, shown, loc="outside lower center", ncols=min(4, len(shown)), frameon=False, fontsize="small")
+
+
+def draw_density(axes: Any, density: ArmDensity, title: str = "") -> None:
+    """Learnt density with its band, the truth, and the rewards seen near this context."""
+    if len(density.rewards) >= 10:
+        axes.hist(
+            density.rewards,
+            bins=40,
+            range=(density.grid[0], density.grid[-1]),
+            density=True,
+            color="#BBBBBB",
+            alpha=0.6,
+            label=f"{len(density.rewards)} nearest rewards",
+        )
+    axes.fill_between(
+        density.grid, density.low, density.high, color=COLOURS[0], alpha=0.25, linewidth=0, label="95 % band"
+    )
+    axes.plot(density.grid, density.learnt, color=COLOURS[0], linewidth=1.6, label="learnt")
+    if density.truth is not None:
+        axes.plot(density.grid, density.truth, color=COLOURS[1], linestyle="--", linewidth=1.6, label="truth")
+    axes.set(xlabel="reward", ylabel="density", title=title, xlim=(density.grid[0], density.grid[-1]))
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize="small", frameon=False)
+
+
+def draw_arms(axes: Any, steps: IntArray, values: Array, y_label: str, title: str = "") -> None:
+    """One line per arm against time."""
+    for arm in range(values.shape[1]):
+        axes.plot(steps, values[:, arm], label=f"arm {arm}", linewidth=1.6, **style_of(arm))
+    axes.set(xlabel="step t", ylabel=y_label, title=title)
+    axes.set_xlim(0, steps[-1])
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize="small", frameon=False)
+
+
+def regret_figure(curves: Sequence[Curve], shares: Sequence[Curve], title: str) -> Any:
+    """Cumulative regret beside the share of best-arm plays."""
+    figure, axes = new_figure(1, 2)
+    draw_curves(axes[0, 0], curves, "cumulative expected regret", floor=0.0)
+    draw_curves(axes[0, 1], shares, "share of best-arm plays")
+    axes[0, 1].set_ylim(0, 1.02)
+    share_legend(figure, axes.flat)
+    figure.suptitle(f"{title} (mean; shaded: its 95 % confidence interval)")
+    return figure
+
+
+def density_figure(learnt: Learnt, title: str) -> Any:
+    """The learnt reward density of every arm."""
+    n_columns = min(4, len(learnt.densities))
+    n_rows = -(-len(learnt.densities) // n_columns)
+    figure, axes = new_figure(n_rows, n_columns, scale=0.85)
+    for density, panel in zip(learnt.densities, axes.flat, strict=False):
+        draw_density(panel, density, f"arm {density.arm}")
+    for panel in axes.flat[len(learnt.densities) :]:
+        panel.set_visible(False)
+    where = ", ".join(f"{value:.2g}" for value in learnt.context[:6]) + (", ..." if len(learnt.context) > 6 else "")
+    figure.suptitle(f"{title}, at context ({where})")
+    return figure
+
+
+def learning_figure(learnt: Learnt, title: str) -> Any:
+    """Number of components, arm shares and probability of being best, over time."""
+    panels = [
+        (learnt.n_components, "number of components"),
+        (learnt.shares, "share of plays so far"),
+        (learnt.best, "probability of being best"),
+    ]
+    shown = [(values, name) for values, name in panels if values is not None]
+    figure, axes = new_figure(1, len(shown), scale=0.85)
+    for (values, name), panel in zip(shown, axes.flat, strict=True):
+        draw_arms(panel, learnt.steps, values, name)
+    figure.suptitle(title)
+    return figure

@@ -1,0 +1,129 @@
+"""What a policy knows about the arms: numbers behind the pictures of what was learnt.
+
+A realisation can be run again by its number, so these come from the very run that is in the results.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyarm.environments.presets import Scenario
+from polyarm.errors import InvalidArgument
+from polyarm.experiments.contenders import Contender
+from polyarm.experiments.play import sample_world
+from polyarm.experiments.records import checkpoints
+from polyarm.experiments.seeds import picture_rng, policy_rng, world_rng
+from polyarm.types import AnyEngine, AnyPolicy, Array, IntArray, Rng, World
+
+N_DRAWS = 400
+N_GRID = 241
+NEIGHBOURS = 60  # plays whose context is nearest: enough for a histogram, few enough to be near
+
+
+class ArmDensity(NamedTuple):
+    """Density of an arm's reward at one context: learnt, its 95 % band, the truth if known, rewards near."""
+
+    arm: int
+    grid: Array
+    learnt: Array
+    low: Array
+    high: Array
+    truth: Array | None
+    rewards: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """One realisation of one policy, looked at as it learns."""
+
+    label: str
+    context: Array
+    steps: IntArray
+    n_components: Array | None  # (checkpoints, arms)
+    shares: Array  # (checkpoints, arms): share of each arm in the plays so far
+    best: Array  # (checkpoints, arms): probability that each arm is the best at `context`
+    densities: list[ArmDensity]
+
+
+def engine_of(policy: AnyPolicy, state: Any) -> tuple[AnyEngine, Any]:
+    """The engine inside a policy, with its state, whatever is wrapped around it."""
+    inner: Any = policy
+    while not hasattr(inner, "engine"):
+        if not hasattr(inner, "policy"):
+            raise InvalidArgument(f"policy must be one with an engine, got {type(policy).__name__}")
+        inner, state = inner.policy, state.inner
+    return inner.engine, state
+
+
+def look(scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, realization: int = 0) -> Learnt:
+    """Play one realisation and look at the engine at every checkpoint."""
+    world = sample_world(scenario.environment, horizon, world_rng(seed, realization))
+    policy, rng = contender.build(scenario, world), policy_rng(seed, realization, contender.label)
+    eyes, context = picture_rng(seed, realization), np.median(world.contexts, axis=0)
+    steps, arms, state = checkpoints(horizon), [], policy.init()
+    components, best = [], []
+    for step in range(horizon):
+        arm = policy.choose(state, world.contexts[step], rng).arm
+        state = policy.update(state, world.contexts[step], arm, float(world.rewards[step, arm]), rng)
+        arms.append(arm)
+        if step + 1 in steps:
+            engine, inner = engine_of(policy, state)
+            components.append(_n_components(engine, inner))
+            best.append(probability_best(engine, inner, context, eyes))
+    played = np.array(arms)
+    shares = (played[:, None] == np.arange(world.means.shape[1])).cumsum(axis=0)[steps - 1] / steps[:, None]
+    engine, inner = engine_of(policy, state)
+    return Learnt(
+        contender.label,
+        context,
+        steps,
+        None if components[0] is None else np.array(components, dtype=np.float64),
+        shares,
+        np.array(best),
+        [_density(engine, inner, scenario, world, played, arm, context, eyes) for arm in range(shares.shape[1])],
+    )
+
+
+def _n_components(engine: Any, state: Any) -> Any | None:
+    return engine.n_components(state) if hasattr(engine, "n_components") else None
+
+
+def probability_best(engine: AnyEngine, state: Any, context: Array, rng: Rng, n_draws: int = N_DRAWS) -> Array:
+    """Posterior probability that each arm has the highest mean in this context."""
+    winners = engine.draw_means(state, context, n_draws, rng).argmax(axis=1)
+    return np.bincount(winners, minlength=engine.n_arms) / n_draws
+
+
+def _density(
+    engine: Any,
+    state: Any,
+    scenario: Scenario,
+    world: World,
+    played: IntArray,
+    arm: int,
+    context: Array,
+    rng: Rng,
+) -> ArmDensity:
+    grid = reward_grid(world.rewards)
+    draws = engine.draw_densities(state, context, arm, grid, N_DRAWS, rng)
+    low, high = np.quantile(draws, [0.025, 0.975], axis=0)
+    truth = getattr(scenario.environment, "density", None)
+    mine = np.flatnonzero(played == arm)
+    near = mine[np.argsort(np.linalg.norm(world.contexts[mine] - context, axis=1))[:NEIGHBOURS]]
+    return ArmDensity(
+        arm,
+        grid,
+        engine.predictive(state, context, arm).pdf(grid),
+        low,
+        high,
+        None if truth is None else truth(context, arm, grid),
+        world.rewards[near, arm],
+    )
+
+
+def reward_grid(rewards: Array) -> Array:
+    """Grid over the bulk of the rewards."""
+    low, high = np.quantile(rewards, [0.01, 0.99])
+    margin = 0.1 * (high - low)
+    return np.linspace(low - margin, high + margin, N_GRID)

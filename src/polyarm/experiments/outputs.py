@@ -1,0 +1,39 @@
+"""The files a comparison leaves in its folder."""
+
+from pathlib import Path
+
+from polyarm.experiments import figures
+from polyarm.experiments.comparison import Comparison
+from polyarm.experiments.contenders import Contender
+from polyarm.experiments.curves import optimal_curves, regret_curves
+from polyarm.experiments.learnt import look
+from polyarm.experiments.tables import write_files
+
+LOOKED_INTO = ("nonparametric", "nonparametric-paper", "pitman-yor", "oracle-mixture")
+
+
+def write_outputs(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write the table and the figures; give the figures' PNG files."""
+    for table, name in zip(comparison.tables(), ("table", "differences"), strict=False):
+        write_files(table, folder / name)
+    drawn = [_regret(comparison, folder)]
+    contender = next((c for c in comparison.study.contenders if c.name in LOOKED_INTO and c.factory is None), None)
+    return drawn + (_learnt(comparison, contender, folder) if contender else [])
+
+
+def _regret(comparison: Comparison, folder: Path) -> Path:
+    results = comparison.results
+    title = f"{comparison.study.scenario.name}, R = {len(results.realizations)}"
+    figure = figures.regret_figure(regret_curves(results), optimal_curves(results), title)
+    figures.save(figure, folder / "regret")
+    return folder / "regret.png"
+
+
+def _learnt(comparison: Comparison, contender: Contender, folder: Path) -> list[Path]:
+    study = comparison.study
+    number = study.realizations[0]
+    learnt = look(study.scenario, contender, study.horizon, study.seed, number)
+    title = f"{study.scenario.name}: {contender.label} after {study.horizon} steps of realisation {number}"
+    figures.save(figures.density_figure(learnt, title), folder / "densities")
+    figures.save(figures.learning_figure(learnt, title), folder / "learning")
+    return [folder / "densities.png", folder / "learning.png"]

@@ -1,0 +1,130 @@
+"""Results on disk: a folder that an interrupted study leaves in order and the next one continues.
+
+Each finished piece of work is one Parquet file in `pieces/`, written under another name, then renamed.  When
+the study is complete they become one file, `results.parquet`.  Each file carries the settings as metadata.
+"""
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polyarm.errors import BrokenFile, InvalidArgument, shown
+from polyarm.experiments.records import SCHEMA
+
+KEY = b"polyarm"
+Done: TypeAlias = set[tuple[str, int]]
+
+
+def require_folder(path: str | Path, name: str = "out") -> Path:
+    """Folder that exists and can be written, made if need be."""
+    folder = Path(path)
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InvalidArgument(
+            f"{name} must be a folder that can be written, got {shown(str(path))}: {error.strerror}"
+        ) from None
+    return folder
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write the whole file or nothing."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(content)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
+    """Write a Parquet file with its metadata, whole or not at all."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({KEY: json.dumps(metadata).encode()}), sink, compression="zstd")
+    write_atomically(path, sink.getvalue().to_pybytes())
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The metadata polyarm wrote into a Parquet file."""
+    try:
+        content = (pq.read_schema(path).metadata or {})[KEY]
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise BrokenFile(f"{path} must be a Parquet file of polyarm results: {error}; remove it") from None
+    return dict(json.loads(content))
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The folder of one study; `identity` holds the settings that all its rows must share."""
+
+    folder: Path
+    identity: dict[str, Any]
+
+    @property
+    def file(self) -> Path:
+        """The complete results."""
+        return self.folder / "results.parquet"
+
+    @property
+    def pieces(self) -> Path:
+        """Folder of the finished pieces of an incomplete study."""
+        return self.folder / "pieces"
+
+    def files(self) -> Iterator[Path]:
+        """Every file of rows, the complete one first."""
+        yield from filter(Path.exists, [self.file])
+        yield from sorted(self.pieces.glob("*.parquet"))
+
+    def load(self) -> pa.Table:
+        """All rows so far; a piece whose rows are already in the complete file is skipped."""
+        tables: list[pa.Table] = [SCHEMA.empty_table()]
+        done: Done = set()
+        for path in self.files():
+            self._check(path)
+            table = pq.read_table(path).replace_schema_metadata(None)
+            runs = runs_of(table)
+            if not runs <= done:
+                tables.append(table)
+            done |= runs
+        return pa.concat_tables(tables)
+
+    def _check(self, path: Path) -> None:
+        found = read_metadata(path).get("identity", {})
+        for key, value in self.identity.items():
+            if found.get(key) != value:
+                raise InvalidArgument(
+                    f"out must be a folder of the same study, got one with {key} {shown(found.get(key))} "
+                    f"instead of {shown(value)} in {self.folder}; choose another folder or remove it"
+                )
+
+    def add(self, table: pa.Table, metadata: dict[str, Any]) -> None:
+        """Keep a finished piece of work."""
+        self.pieces.mkdir(exist_ok=True)
+        label, first = table["policy"][0].as_py(), table["realization"][0].as_py()
+        name = f"{re.sub('[^a-z0-9]+', '-', label.lower())}-{zlib.crc32(label.encode()):08x}-{first:06d}.parquet"
+        write_table(self.pieces / name, table, {"identity": self.identity, **metadata})
+
+    def finish(self, table: pa.Table, metadata: dict[str, Any]) -> None:
+        """Put all rows into the one complete file."""
+        write_table(self.file, table, {"identity": self.identity, **metadata})
+        for piece in self.pieces.glob("*.parquet"):
+            piece.unlink()
+        if self.pieces.exists():
+            self.pieces.rmdir()
+
+
+def runs_of(table: pa.Table) -> Done:
+    """The (policy, realisation) pairs that a table of rows holds."""
+    pairs = table.group_by(["policy", "realization"]).aggregate([])
+    return set(zip(pairs["policy"].to_pylist(), pairs["realization"].to_pylist(), strict=True))

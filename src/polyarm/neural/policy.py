@@ -1,0 +1,106 @@
+"""A learned baseline that steps one interaction at a time."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from polyarm.errors import require_arm, require_context, require_reward
+from polyarm.neural.data import Data, append, empty, observation, with_room
+from polyarm.neural.learner import AnyLearner
+from polyarm.neural.precision import numerics
+from polyarm.neural.stepping import DECISION, START, TRAINING, realisation_key, score, stage_key, visible, with_one
+from polyarm.types import Array, Choice, Rng
+
+FIRST_CAPACITY = 64
+
+
+class LiveState(NamedTuple):
+    """Number of observations, their buffers (doubled when full) and the model."""
+
+    n: Any
+    data: Data
+    model: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedPolicy:
+    """A learned baseline as a live policy.
+
+    Without a seed every draw comes from the generators it is given, and the network starts at the first update.  With a
+    seed those are ignored and all draws follow from it, exactly as in the simulator.
+    """
+
+    learner: AnyLearner
+    seed: int | None = None
+    capacity: int = FIRST_CAPACITY
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.learner.n_arms
+
+    @property
+    def context_dim(self) -> int:
+        """Length of a context."""
+        return self.learner.context_dim
+
+    def init(self) -> LiveState:
+        """State before any reward; its model only has the right shapes until the first update."""
+        with numerics():
+            shapes = jax.eval_shape(self.learner.init, realisation_key(jnp.uint64(0)))
+            model = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+            data = empty(self.capacity, self.context_dim, self.learner.dtype)
+            return LiveState(np.int64(0), jax.tree.map(np.asarray, data), model)
+
+    def choose(self, state: LiveState, context: Array, rng: Rng) -> Choice:
+        """Arm with the largest score."""
+        x = require_context(context, self.context_dim)
+        n = int(state.n)
+        with numerics():
+            seeds = self._seed(rng), self._seed(rng)
+            model = _start(self.learner, seeds[0]) if n == 0 else state.model
+            scores = _choose(self.learner, self.learner.window(n), model, state.data, n, x, seeds[1])
+        values = np.asarray(scores, np.float64)
+        return Choice(arm=int(values.argmax()), scores=values)
+
+    def update(self, state: LiveState, context: Array, arm: int, reward: float, rng: Rng) -> LiveState:
+        """State after one reward and the training it calls for."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        y = require_reward(reward)
+        n = int(state.n)
+        with numerics():
+            model = _start(self.learner, self._seed(rng)) if n == 0 else state.model
+            data = state.data if n < len(state.data.arms) else with_room(state.data, 2 * n)
+            row = observation(with_one(jnp.asarray(x), self.learner.dtype), a, y)
+            data, model = _update(self.learner, self.learner.window(n + 1), model, data, n, row, self._seed(rng))
+            return LiveState(np.int64(n + 1), *jax.tree.map(np.asarray, (data, model)))
+
+    def _seed(self, rng: Rng) -> np.uint64:
+        return np.uint64(rng.integers(2**63) if self.seed is None else self.seed)
+
+
+@partial(jax.jit, static_argnames="learner")
+def _start(learner: AnyLearner, seed: jax.Array) -> Any:
+    return learner.init(stage_key(realisation_key(seed), START, 0))
+
+
+@partial(jax.jit, static_argnames=("learner", "window"))
+def _choose(
+    learner: AnyLearner, window: int | None, model: Any, data: Data, n: jax.Array, x: jax.Array, seed: jax.Array
+) -> jax.Array:
+    key = stage_key(realisation_key(seed), DECISION, n)
+    return score(learner, model, visible(learner, data, window), n, with_one(x, learner.dtype), key)
+
+
+@partial(jax.jit, static_argnames=("learner", "window"))
+def _update(
+    learner: AnyLearner, window: int | None, model: Any, data: Data, n: jax.Array, row: Data, seed: jax.Array
+) -> tuple[Data, Any]:
+    grown = append(data, n, row)
+    key = stage_key(realisation_key(seed), TRAINING, n + 1)
+    return grown, learner.learn(model, visible(learner, grown, window), n + 1, key)

@@ -1,0 +1,48 @@
+"""The engines that must keep the contract: a new one adds a line."""
+
+from collections.abc import Callable
+
+from polyarm.inference import (
+    Budget,
+    ConjugateEngine,
+    FeatureEngine,
+    GibbsEngine,
+    HierarchicalEngine,
+    ParticleEngine,
+    Sweeps,
+    VariationalEngine,
+)
+from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.types import AnyEngine
+
+
+def base(dim: int) -> NormalInverseGamma:
+    return NormalInverseGamma(dim, 0.0, 1.0, 2.0, 0.5)
+
+
+def process(dim: int, concentration: float = 0.5, discount: float = 0.0) -> LinearMixture:
+    return LinearMixture(base(dim), concentration, discount)
+
+
+ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, context dimension -> engine
+    "conjugate": lambda n, d: ConjugateEngine([LinearGaussian(base(d))] * n),
+    "conjugate, known variance": lambda n, d: ConjugateEngine([LinearGaussian(base(d), 0.3)] * n),
+    "dirichlet, budget": lambda n, d: GibbsEngine([process(d)] * n, Budget(8)),
+    "dirichlet, sweeps": lambda n, d: GibbsEngine([process(d)] * n, Sweeps(2)),
+    "dirichlet, paper draws": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), "paper"),
+    "pitman-yor": lambda n, d: GibbsEngine([process(d, 0.2, 0.3)] * n, Budget(8)),
+    "finite": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Budget(8)),
+    "finite, paper draws": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Sweeps(2), "paper"),
+    "split-merge": lambda n, d: GibbsEngine([process(d)] * n, Budget(8, split_merge=2)),
+    "bounded memory": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), memory=10),
+    "particles": lambda n, d: ParticleEngine([process(d, 0.2, 0.3)] * n, 20),
+    "variational": lambda n, d: VariationalEngine([process(d, 0.2, 0.3)] * n),
+    "learned": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), learn_concentration=(1, 1)),
+    "learned discount": lambda n, d: GibbsEngine([process(d, 0.5, 0.1)] * n, Budget(8), learn_discount=(1, 9)),
+    "fading": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), half_life=15.0),
+    "hierarchical": lambda n, d: HierarchicalEngine(HierarchicalMixture(base(d), 0.5, 0.1, 1.0, 0.1), n, 8),
+    "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
+    "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
+}
+
+SHARING = ("learned", "learned discount", "fading", "hierarchical")  # a reward of one arm changes all arms

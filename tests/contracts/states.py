@@ -1,0 +1,78 @@
+"""What the contracts do with states: feed them, and look at every bit of them."""
+
+from typing import Any
+
+import numpy as np
+
+from polyarm.inference.state_file import leaves
+from polyarm.types import AnyEngine, AnyPolicy, Array, Rng
+
+
+def bits(state: Any) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
+    """Type, shape and bytes of every array and number of a state, by path."""
+    arrays = {path: np.asarray(value) for path, value in leaves(state)}
+    return {path: (str(a.dtype), a.shape, a.tobytes()) for path, a in arrays.items()}
+
+
+def position(rng: Rng) -> str:
+    """Where a generator stands in its stream."""
+    return str(rng.bit_generator.state)
+
+
+def rewards(n: int, dim: int, n_arms: int, seed: int) -> list[tuple[Array, int, float]]:
+    """N contexts, arms and rewards; each arm's rewards lie on two lines."""
+    rng = np.random.default_rng(seed)
+    contexts = rng.standard_normal((n, dim))
+    arms = rng.integers(n_arms, size=n)
+    values = (1 + arms) * contexts[:, 0] * rng.choice([-1.0, 1.0], n) + 0.3 * rng.standard_normal(n)
+    return [(x, int(arm), float(y)) for x, arm, y in zip(contexts, arms, values, strict=True)]
+
+
+def fed(learner: AnyEngine | AnyPolicy, data: list[tuple[Array, int, float]], rng: Rng, state: Any = None) -> Any:
+    """State of an engine or a policy after these rewards."""
+    state = learner.init() if state is None else state
+    for x, arm, y in data:
+        state = learner.update(state, x, arm, y, rng)
+    return state
+
+
+BAD_CONTEXTS: dict[str, Any] = {
+    "nan": [np.nan, 1.0],
+    "infinite": [np.inf, 1.0],
+    "array with nan": np.array([1.0, np.nan]),
+    "array with infinity": np.array([-np.inf, 1.0]),
+    "short": [1.0],
+    "long": np.ones(3),
+    "matrix": np.ones((1, 2)),
+    "number": 1.0,
+    "nothing": None,
+    "text": ["a", "b"],
+    "ragged": [[1.0], [1.0, 2.0]],
+    "complex": np.array([1.0 + 1j, 2.0]),
+    "huge": np.array([1e9, 0.0]),
+    "overflowing": np.array([1e200, 1e200]),
+    "beyond floats": [10**400, 1],
+}
+BAD_ARMS: dict[str, Any] = {
+    "negative": -1,
+    "too large": 3,
+    "far too large": 2**70,
+    "float": 1.0,
+    "numpy float": np.float64(1.0),
+    "nothing": None,
+    "truth value": True,
+    "text": "0",
+    "vector": np.array([0, 1]),
+    "type": int,
+}
+BAD_REWARDS: dict[str, Any] = {
+    "nan": np.nan,
+    "infinite": np.inf,
+    "minus infinity": -np.inf,
+    "1e300": 1e300,
+    "beyond floats": 10**400,
+    "nothing": None,
+    "text": "high",
+    "complex": 1j,
+    "vector": np.array([1.0, 2.0]),
+}

@@ -1,0 +1,149 @@
+"""What every engine promises, whatever its method."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyarm.errors import PolyarmError
+from polyarm.inference import load_state, save_state
+from polyarm.types import AnyEngine
+from tests.contracts.engines import ENGINES, SHARING
+from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards
+
+X = np.array([0.8, -0.4])
+
+
+@pytest.fixture(params=ENGINES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def engine(name: str) -> AnyEngine:
+    return ENGINES[name](3, 2)
+
+
+def learnt(engine: AnyEngine, n: int = 40, seed: int = 0) -> Any:
+    data = rewards(n, engine.context_dim, engine.n_arms, seed)
+    return fed(engine, data, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("n_arms", [1, 4])
+@pytest.mark.parametrize("dim", [1, 2, 64])
+def test_shapes(name: str, n_arms: int, dim: int) -> None:
+    engine = ENGINES[name](n_arms, dim)
+    assert (engine.n_arms, engine.context_dim) == (n_arms, dim)
+    x = np.full(dim, 1 / np.sqrt(dim))
+    for state in (engine.init(), learnt(engine, 20)):
+        draws = engine.draw_means(state, x, 5, np.random.default_rng(0))
+        assert draws.shape == (5, n_arms)
+        assert draws.dtype == np.float64
+        assert engine.expected_means(state, x).shape == (n_arms,)
+        assert np.isfinite(draws).all()
+        assert np.isfinite(engine.expected_means(state, x)).all()
+
+
+def test_a_seed_fixes_the_future(engine: AnyEngine) -> None:
+    one, same, other = (learnt(engine, 40, seed) for seed in (1, 1, 2))
+    assert bits(one) == bits(same)
+    assert bits(one) != bits(other)
+    draws = [engine.draw_means(one, X, 4, np.random.default_rng(7)) for _ in range(2)]
+    assert np.array_equal(draws[0], draws[1])
+
+
+def test_questions_leave_the_state_alone(engine: AnyEngine) -> None:
+    state = learnt(engine)
+    before = bits(state)
+    engine.draw_means(state, X, 10, np.random.default_rng(0))
+    engine.expected_means(state, X)
+    assert bits(state) == before
+
+
+def test_init_is_fresh(engine: AnyEngine) -> None:
+    before = bits(engine.init())
+    learnt(engine)
+    assert bits(engine.init()) == before
+
+
+def test_expectation_is_the_mean_of_the_draws(engine: AnyEngine) -> None:
+    state = learnt(engine)
+    draws = engine.draw_means(state, X, 20_000, np.random.default_rng(1))
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    assert (np.abs(draws.mean(axis=0) - engine.expected_means(state, X)) < 4.5 * error).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 100])
+def test_a_file_continues_bit_for_bit(engine: AnyEngine, n: int, tmp_path: Path) -> None:
+    state = learnt(engine, n)
+    loaded = load_state(save_state(tmp_path / "state", state), engine.init())
+    assert bits(loaded) == bits(state)
+    more = rewards(60, 2, 3, seed=5)
+    futures = [fed(engine, more, np.random.default_rng(6), s) for s in (state, loaded)]
+    assert bits(futures[0]) == bits(futures[1])
+    draws = [engine.draw_means(s, X, 4, np.random.default_rng(7)) for s in futures]
+    assert np.array_equal(draws[0], draws[1])
+
+
+def test_numbering_of_arms_is_free(name: str, engine: AnyEngine) -> None:
+    """Rewards alone touch an arm, so that renumbered arms learn the very same; draws agree in distribution."""
+    if name in SHARING:
+        return  # arms take turns with the generator in the order of their numbers
+    new_number = np.array([2, 0, 1])
+    data = rewards(60, 2, 3, seed=3)
+    renumbered = [(x, int(new_number[arm]), y) for x, arm, y in data]
+    one, other = (fed(engine, d, np.random.default_rng(4)) for d in (data, renumbered))
+    np.testing.assert_array_equal(engine.expected_means(one, X), engine.expected_means(other, X)[new_number])
+    draws = [engine.draw_means(s, X, 10_000, np.random.default_rng(8 + i)) for i, s in enumerate((one, other))]
+    matched = [draws[0], draws[1][:, new_number]]
+    for power in (1, 2):
+        moments = [(d**power).mean(axis=0) for d in matched]
+        error = np.sqrt(sum((d**power).var(axis=0) for d in matched) / 10_000)
+        assert (np.abs(moments[0] - moments[1]) < 5 * error).all()
+
+
+def test_arms_learn_apart(name: str, engine: AnyEngine) -> None:
+    if name in SHARING:
+        return
+    state = learnt(engine)
+    before = engine.expected_means(state, X)
+    state = engine.update(state, X, 1, 50.0, np.random.default_rng(0))
+    after = engine.expected_means(state, X)
+    assert (before == after).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("kind", BAD_CONTEXTS)
+def test_bad_contexts(engine: AnyEngine, kind: str) -> None:
+    refuses(engine, BAD_CONTEXTS[kind], 0, 1.0, "context")
+    state = learnt(engine, 5)
+    with pytest.raises(PolyarmError, match="context must be"):
+        engine.draw_means(state, BAD_CONTEXTS[kind], 1, np.random.default_rng(0))
+    with pytest.raises(PolyarmError, match="context must be"):
+        engine.expected_means(state, BAD_CONTEXTS[kind])
+
+
+@pytest.mark.parametrize("kind", BAD_ARMS)
+def test_bad_arms(engine: AnyEngine, kind: str) -> None:
+    refuses(engine, X, BAD_ARMS[kind], 1.0, "arm")
+
+
+@pytest.mark.parametrize("kind", BAD_REWARDS)
+def test_bad_rewards(engine: AnyEngine, kind: str) -> None:
+    refuses(engine, X, 0, BAD_REWARDS[kind], "reward")
+
+
+def refuses(engine: AnyEngine, context: Any, arm: Any, reward: Any, what: str) -> None:
+    """Check that an update raises by name and leaves the state and the generator as they were."""
+    state = learnt(engine, 16)  # arrays hold 16 rewards at first: an update that failed late would have grown them
+    rng = np.random.default_rng(0)
+    before = bits(state), position(rng)
+    with pytest.raises(PolyarmError, match=f"{what} must be .*, got "):
+        engine.update(state, context, arm, reward, rng)
+    assert (bits(state), position(rng)) == before
+
+
+@pytest.mark.parametrize("n_draws", [0, -1, 2.5, None, True])
+def test_bad_numbers_of_draws(engine: AnyEngine, n_draws: Any) -> None:
+    with pytest.raises(PolyarmError, match="n_draws must be an integer of at least 1"):
+        engine.draw_means(engine.init(), X, n_draws, np.random.default_rng(0))

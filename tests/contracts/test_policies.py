@@ -1,0 +1,121 @@
+"""What every policy promises, whatever its rule."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from polyarm.errors import PolyarmError
+from polyarm.inference import load_state, save_state
+from polyarm.types import AnyPolicy
+from tests.contracts.policies import POLICIES
+from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards
+
+X = np.array([0.2, -0.1])
+
+
+@pytest.fixture(params=POLICIES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def policy(name: str) -> AnyPolicy:
+    return POLICIES[name](3, 2)
+
+
+def learnt(policy: AnyPolicy, n: int = 40, seed: int = 0) -> Any:
+    return fed(policy, rewards(n, 2, 3, seed), np.random.default_rng(seed))
+
+
+def played(policy: AnyPolicy, state: Any, n: int, seed: int) -> tuple[list[int], Any]:
+    """The arms of n interactions, and the state after them."""
+    rng, arms = np.random.default_rng(seed), []
+    for x, _, y in rewards(n, 2, 3, seed):
+        arms.append(policy.choose(state, x, rng).arm)
+        state = policy.update(state, x, arms[-1], y, rng)
+    return arms, state
+
+
+@pytest.mark.parametrize("n_arms", [1, 4])
+@pytest.mark.parametrize("dim", [1, 2, 10])
+def test_choices_are_arms_with_scores(name: str, n_arms: int, dim: int) -> None:
+    policy, rng = POLICIES[name](n_arms, dim), np.random.default_rng(0)
+    state = policy.init()
+    for x, _, y in rewards(20, dim, n_arms, seed=1):
+        choice = policy.choose(state, x, rng)
+        assert type(choice.arm) is int
+        assert 0 <= choice.arm < n_arms
+        assert choice.scores.shape == (n_arms,)
+        assert np.isfinite(choice.scores).all()
+        assert choice.scores[choice.arm] == choice.scores.max()
+        state = policy.update(state, x, choice.arm, y, rng)
+
+
+def test_a_seed_fixes_the_future(policy: AnyPolicy) -> None:
+    one, same = (played(policy, policy.init(), 30, seed=1) for _ in range(2))
+    assert one[0] == same[0]
+    assert bits(one[1]) == bits(same[1])
+
+
+def test_choosing_leaves_the_state_alone(policy: AnyPolicy) -> None:
+    state = learnt(policy)
+    before = bits(state)
+    policy.choose(state, X, np.random.default_rng(0))
+    assert bits(state) == before
+
+
+@pytest.mark.parametrize("n", [0, 3, 50])
+def test_a_file_continues_bit_for_bit(policy: AnyPolicy, n: int, tmp_path: Path) -> None:
+    state = learnt(policy, n)
+    loaded = load_state(save_state(tmp_path / "state", state), policy.init())
+    assert bits(loaded) == bits(state)
+    one, other = (played(policy, s, 30, seed=2) for s in (state, loaded))
+    assert one[0] == other[0]
+    assert bits(one[1]) == bits(other[1])
+
+
+def test_numbering_of_arms_is_free(policy: AnyPolicy) -> None:
+    """Renumbered arms are chosen as often; initial pulls, which go by number, are over by then."""
+    new_number = np.array([2, 0, 1])
+    data = rewards(40, 2, 3, seed=3)
+    renumbered = [(x, int(new_number[arm]), y) for x, arm, y in data]
+    counts = []
+    for i, d in enumerate((data, renumbered)):
+        state, rng = fed(policy, d, np.random.default_rng(4)), np.random.default_rng(5 + i)
+        counts.append(np.bincount([policy.choose(state, X, rng).arm for _ in range(1000)], minlength=3))
+    table = np.array([counts[0], counts[1][new_number]])
+    table = table[:, table.sum(axis=0) > 0]
+    assert table.shape[1] == 1 or stats.chi2_contingency(table).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("kind", BAD_CONTEXTS)
+def test_bad_contexts(policy: AnyPolicy, kind: str) -> None:
+    refuses(policy, BAD_CONTEXTS[kind], 0, 1.0, "context")
+    state = learnt(policy, 5)
+    before = bits(state)
+    with pytest.raises(PolyarmError, match="context must be"):
+        policy.choose(state, BAD_CONTEXTS[kind], np.random.default_rng(0))
+    assert bits(state) == before
+
+
+@pytest.mark.parametrize("kind", BAD_ARMS)
+def test_bad_arms(policy: AnyPolicy, kind: str) -> None:
+    refuses(policy, X, BAD_ARMS[kind], 1.0, "arm")
+
+
+@pytest.mark.parametrize("kind", BAD_REWARDS)
+def test_bad_rewards(policy: AnyPolicy, kind: str) -> None:
+    refuses(policy, X, 0, BAD_REWARDS[kind], "reward")
+
+
+def refuses(policy: AnyPolicy, context: Any, arm: Any, reward: Any, what: str) -> None:
+    """Check that an update raises by name and leaves the state and the generator as they were."""
+    state = learnt(policy, 16)
+    rng = np.random.default_rng(0)
+    before = bits(state), position(rng)
+    with pytest.raises(PolyarmError, match=f"{what} must be .*, got "):
+        policy.update(state, context, arm, reward, rng)
+    assert (bits(state), position(rng)) == before

@@ -1,0 +1,74 @@
+"""Seating laws against enumeration and definitions."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from polyarm.kernels import seating
+from polyarm.kernels._jit import Stream, generator, kernel, stream
+from polyarm.types import Array, IntArray
+from tests import reference
+
+LAWS = [
+    (0.01, 0.0),
+    (1.0, 0.0),
+    (50.0, 0.0),
+    (0.01, 0.3),
+    (1.0, 0.3),
+    (50.0, 0.9),
+    (-0.2, 0.3),
+    (1.5, -0.5),
+    (4.0, -1.0),
+]
+
+
+def counts_of(labels: tuple[int, ...]) -> Array:
+    return np.bincount(np.asarray(labels)).astype(float)
+
+
+@pytest.mark.parametrize(("concentration", "discount"), LAWS)
+def test_the_partition_law_sums_to_one(concentration: float, discount: float) -> None:
+    total = 0.0
+    for labels in reference.partitions(7):
+        counts = counts_of(labels)
+        total += np.exp(seating.log_partition(counts, len(counts), concentration, discount))
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("concentration", "discount"), LAWS)
+def test_the_partition_law_equals_sequential_seating(concentration: float, discount: float) -> None:
+    for labels in reference.partitions(6):
+        counts = counts_of(labels)
+        expected = reference.log_eppf([int(n) for n in counts], concentration, discount)
+        ours = seating.log_partition(counts, len(counts), concentration, discount)
+        assert ours == pytest.approx(expected, abs=1e-11) or (ours == expected == -np.inf)
+
+
+@kernel
+def tally(logw: Array, n: int, source: Stream) -> IntArray:
+    rng = generator(source)
+    counts = np.zeros(logw.shape[0], np.int64)
+    for _ in range(n):
+        counts[seating.draw_index(logw.copy(), logw.shape[0], rng)] += 1
+    return counts
+
+
+def test_an_index_is_drawn_in_proportion_to_its_weight() -> None:
+    logw = np.array([-1000.0, -999.0, -997.5, -np.inf, -1001.0])
+    counts = tally(logw, 200_000, stream(np.random.default_rng(0)))
+    p = np.exp(logw - logw.max())
+    keep = p > 0
+    assert counts[~keep].sum() == 0
+    assert chisquare(counts[keep], 200_000 * p[keep] / p.sum()).pvalue > 1e-4
+
+
+def test_shuffle_is_uniform_over_permutations() -> None:
+    rng = np.random.default_rng(1)
+    seen: dict[tuple[int, ...], int] = {}
+    order = np.empty(3, np.int64)
+    for _ in range(12_000):
+        seating.shuffle(order, 3, rng)
+        key = tuple(int(i) for i in order)
+        seen[key] = seen.get(key, 0) + 1
+    assert len(seen) == 6
+    assert chisquare(list(seen.values())).pvalue > 1e-4

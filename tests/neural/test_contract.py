@@ -1,0 +1,184 @@
+"""What every learned policy must do, live and batched."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from polyarm.errors import InvalidArgument, UnknownArm, UnknownName
+from polyarm.inference.state_file import load_state, save_state
+from polyarm.neural import presets
+from polyarm.neural.simulate import simulate
+from polyarm.types import World
+from tests.neural.worlds import linear_worlds
+
+T, D, A = 24, 3, 4
+WORLDS = linear_worlds(3, T, D, A, seed=4)
+SEEDS = np.array([11, 2**40 + 1, 5])
+
+
+def small(name: str) -> dict[str, Any]:
+    """Options that make a policy quick."""
+    return {"training_steps": 6} | ({"initial_training_steps": 6} if name.startswith("bnn") else {})
+
+
+def play(policy: Any, world: World, rng: np.random.Generator, horizon: int = T) -> tuple[list[int], Any]:
+    state, arms = policy.init(), []
+    for x, rewards in itertools.islice(zip(world.contexts, world.rewards, strict=True), horizon):
+        arm = policy.choose(state, x, rng).arm
+        state = policy.update(state, x, arm, float(rewards[arm]), rng)
+        arms.append(arm)
+    return arms, state
+
+
+def world_of(realisation: int) -> World:
+    return World(*(field[realisation] for field in WORLDS))
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_live_equals_batched(name: str) -> None:
+    """Action by action."""
+    arms, seconds = simulate(name, WORLDS, SEEDS, **small(name))
+    assert arms.shape == (3, T)
+    assert arms.dtype == np.int64
+    assert seconds > 0
+    assert arms[:, : 2 * A].tolist() == [[0, 1, 2, 3, 0, 1, 2, 3]] * 3
+    for realisation in (0, 1):
+        policy = presets.make_policy(name, A, D, horizon=T, seed=int(SEEDS[realisation]), **small(name))
+        live, _ = play(policy, world_of(realisation), np.random.default_rng(0))
+        assert live == arms[realisation].tolist()
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_state_survives_its_file_and_continues_bit_for_bit(name: str, tmp_path: Path) -> None:
+    policy = presets.make_policy(name, A, D, horizon=T, **small(name))
+    _, state = play(policy, world_of(0), np.random.default_rng(1), horizon=10)
+    back = load_state(save_state(tmp_path / "state.zip", state), policy.init())
+    x, arm = WORLDS.contexts[0, 10], 2
+    for ours, loaded in zip(jax.tree.leaves(state), jax.tree.leaves(back), strict=True):
+        np.testing.assert_array_equal(ours, loaded)
+    ends = [policy.update(s, x, arm, 0.5, np.random.default_rng(3)) for s in (state, back)]
+    for ours, loaded in zip(*(jax.tree.leaves(end) for end in ends), strict=True):
+        np.testing.assert_array_equal(ours, loaded)
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_bad_input_leaves_the_state_as_it_was(name: str) -> None:
+    policy, rng = presets.make_policy(name, A, D, horizon=T, **small(name)), np.random.default_rng(0)
+    _, state = play(policy, world_of(0), rng, horizon=3)
+    before = [np.array(leaf) for leaf in jax.tree.leaves(state)]
+    x = np.zeros(D)
+    for context, arm, reward, error in (
+        (np.zeros(D + 1), 0, 1.0, InvalidArgument),
+        (np.array([0, np.nan, 0]), 0, 1.0, InvalidArgument),
+        (x, A, 1.0, UnknownArm),
+        (x, 0, np.nan, InvalidArgument),
+    ):
+        with pytest.raises(error):
+            policy.update(state, context, arm, reward, rng)
+    for old, new in zip(before, jax.tree.leaves(state), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("name", ["neural-bootstrapped", "neural-dropout", "bnn-alpha", "multitask-gp"])
+def test_choice_without_a_seed_follows_the_generator(name: str) -> None:
+    policy = presets.make_policy(name, A, D, initial_pulls=0, **small(name))
+    state, x = policy.init(), np.array([0.3, -1.0, 0.5])
+    scores = [policy.choose(state, x, np.random.default_rng(seed)).scores for seed in (0, 0, 1)]
+    assert scores[0].shape == (A,)
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert (scores[0] != scores[2]).any()
+
+
+@pytest.mark.parametrize("name", ["neural-rms", "neural-linear", "bnn-alpha"])
+def test_a_realisation_does_not_depend_on_its_batch(name: str) -> None:
+    together, _ = simulate(name, WORLDS, SEEDS, **small(name))
+    alone, _ = simulate(name, World(*(field[1:2] for field in WORLDS)), SEEDS[1:2], **small(name))
+    assert together[1].tolist() == alone[0].tolist()
+
+
+def test_buffers_grow_without_changing_decisions() -> None:
+    name, rng = "neural-bootstrapped", np.random.default_rng(0)
+    live = [presets.make_policy(name, A, D, horizon=size, seed=3, **small(name)) for size in (8, T)]
+    assert play(live[0], world_of(0), rng)[0] == play(live[1], world_of(0), rng)[0]
+
+
+def test_batches_are_split_to_fit_the_memory_and_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    name = "neural-rms"
+    whole, _ = simulate(name, WORLDS, SEEDS, **small(name))
+    split, _ = simulate(
+        name, WORLDS, SEEDS, memory_gb=1e-6, device="cpu", progress=lambda *now: told.append(now), **small(name)
+    )
+    assert whole.tolist() == split.tolist()
+    assert told == [(48, 72), (72, 72)]
+
+
+@pytest.mark.parametrize("name", ["neural-linear", "multitask-gp"])
+def test_training_every_few_rounds(name: str) -> None:
+    policy = presets.make_policy(name, A, D, horizon=T, seed=11, training_freq=7, **small(name))
+    arms, _ = simulate(name, WORLDS, SEEDS, training_freq=7, **small(name))
+    assert play(policy, world_of(0), np.random.default_rng(0))[0] == arms[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("neural-rms", "lr_reset"),
+        ("neural-linear", "lr_reset"),
+        ("neural-param-noise", "adaptation"),
+        ("bnn-alpha", "site_pairing"),
+        ("multitask-gp", "sampling_root"),
+        ("multitask-gp", "unplayed_zeros"),
+        ("multitask-gp", "bootstrap"),
+    ],
+)
+def test_each_quirk_can_be_fixed(name: str, option: str) -> None:
+    faithful = presets.make_learner(name, A, D, **{option: "faithful"})
+    fixed = presets.make_learner(name, A, D, **{option: "fixed"})
+    assert faithful == presets.make_learner(name, A, D)
+    assert fixed != faithful
+    with pytest.raises(UnknownName, match=f"{option} must be one of faithful, fixed"):
+        presets.make_learner(name, A, D, **{option: "mended"})
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(UnknownName, match="policy must be one of"):
+        presets.make_policy("neural-magic", A, D)
+    with pytest.raises(UnknownName, match="option of neural-rms must be one of"):
+        presets.make_policy("neural-rms", A, D, sampling_root="fixed")
+    with pytest.raises(InvalidArgument, match="training_steps must be"):
+        presets.make_policy("neural-rms", A, D, training_steps=0)
+    with pytest.raises(InvalidArgument, match="seeds must be one non-negative integer per realisation"):
+        simulate("neural-rms", WORLDS, [1, 2])
+    with pytest.raises(InvalidArgument, match="device must be one that JAX finds here"):
+        simulate("neural-rms", WORLDS, SEEDS, device="abacus")
+    with pytest.raises(InvalidArgument, match="worlds must be"):
+        simulate("neural-rms", world_of(0), SEEDS)
+
+
+def test_published_options() -> None:
+    assert presets.published_options("neural-rms", "linear") == {"training_steps": 100, "training_freq": 1}
+    assert presets.published_options("multitask-gp", "sparse-linear/8-arms")["training_freq"] == 50
+    assert presets.published_options("multitask-gp", "mixture-a") == {"training_steps": 50, "training_freq": 1}
+    for name in presets.NAMES:
+        presets.make_learner(name, A, D, **presets.published_options(name, "linear"))
+
+
+def test_users_jax_settings_stay_as_they_are() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, numpy as np\n"
+        "import polyarm.neural.presets as p\n"
+        "assert 'jax' not in sys.modules and 'numba' not in sys.modules\n"
+        "import jax, jax.numpy as jnp\n"
+        "policy = p.make_policy('neural-rms', 2, 1, training_steps=1)\n"
+        "policy.update(policy.init(), np.ones(1), 0, 1.0, np.random.default_rng(0))\n"
+        "assert jnp.zeros(1).dtype == jnp.float32 and 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

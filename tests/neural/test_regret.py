@@ -1,0 +1,48 @@
+"""Behaviour on the Showdown's linear bandit against the published curves (baselines.md, sections 15 and 17)."""
+
+import numpy as np
+import pytest
+
+from polyarm.neural import presets
+from polyarm.neural.simulate import simulate
+from tests.neural.worlds import linear_worlds, observed_regret
+
+
+@pytest.mark.parametrize(("n_arms", "expected"), [(8, 1.42), (7, 1.35)])
+def test_regret_of_the_first_round(n_arms: int, expected: float) -> None:
+    worlds = linear_worlds(4000, 1, n_arms=n_arms)
+    regret = observed_regret(worlds, np.zeros((4000, 1), np.int64))
+    assert regret.mean() == pytest.approx(expected, abs=0.05)
+
+
+PUBLISHED_AT_50 = {
+    "neural-linear": 67.6,
+    "neural-bootstrapped": 53.7,
+    "neural-rms": 52.2,
+    "neural-dropout": 53.5,
+    "neural-param-noise": 53.8,
+    "multitask-gp": 69.4,
+    "bnn-variational": 61.1,
+    "bnn-alpha": 69.7,
+}
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_regret_after_50_rounds_is_the_published_one(name: str) -> None:
+    """Within 3.5 standard errors; costly networks get fewer realisations."""
+    n_worlds = {"bnn-alpha": 2, "bnn-variational": 4, "neural-bootstrapped": 6, "neural-dropout": 8}.get(name, 12)
+    worlds = linear_worlds(n_worlds, 50, seed=1)
+    arms, _ = simulate(name, worlds, np.arange(n_worlds), **presets.published_options(name, "linear"))
+    regret = observed_regret(worlds, arms)[:, -1]
+    assert abs(regret.mean() - PUBLISHED_AT_50[name]) < 3.5 * 8.0 / n_worlds**0.5  # their spread is about 8
+
+
+@pytest.mark.parametrize(("lr_reset", "n_worlds", "low", "high"), [("faithful", 8, 150, 185), ("fixed", 3, 270, 330)])
+def test_regret_after_500_rounds_tells_the_learning_rates_apart(
+    lr_reset: str, n_worlds: int, low: float, high: float
+) -> None:
+    """Published 161.7, which only the rate that never restarts gives."""
+    worlds = linear_worlds(n_worlds, 500, seed=0)
+    options = presets.published_options("neural-rms", "linear")
+    arms, _ = simulate("neural-rms", worlds, np.arange(n_worlds), lr_reset=lr_reset, **options)
+    assert low < observed_regret(worlds, arms)[:, -1].mean() < high

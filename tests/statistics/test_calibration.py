@@ -1,0 +1,241 @@
+"""Geweke's joint-distribution test and simulation-based calibration: the sampler passes, planted bugs do not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from polyarm.inference import GibbsEngine
+from polyarm.inference.gibbs import GibbsState
+from polyarm.kernels import component, gibbs
+from polyarm.models import LinearMixture, NormalInverseGamma
+from polyarm.types import Array, IntArray, Rng
+from tests import reference
+from tests.statistics.mutants import diagonal_residuals, kept_log_weight, mutant, score_without_discount, seated
+
+Sampler = Callable[[GibbsEngine, GibbsState, Rng], GibbsState]
+Draw = Callable[[GibbsEngine, GibbsState, Array, Rng], float]
+POINT = np.array([1.0, 0.5])
+REJECTED = 1e-4  # a p-value below this rejects
+
+
+def model_of(concentration: float, discount: float) -> LinearMixture:
+    return LinearMixture(NormalInverseGamma(2, 0.3, [[40.0, -38.0], [-38.0, 40.0]], 3.0, 2.0), concentration, discount)
+
+
+def contexts(n: int) -> Array:
+    return np.column_stack([np.ones(n), np.linspace(0.5, 2.0, n)])
+
+
+# -- what is tested: a sweep over the seating, and a draw of the mean given the seating
+
+
+def sweep_once(engine: GibbsEngine, state: GibbsState, rng: Rng) -> GibbsState:
+    return engine.sweep(state, 0, rng)
+
+
+def draw_mean(engine: GibbsEngine, state: GibbsState, point: Array, rng: Rng) -> float:
+    return float(engine.draw_means(state, point, 1, rng)[0, 0])
+
+
+def sweep_with(replaced: dict[str, Callable[..., Any]]) -> Sampler:
+    """A sweep in plain Python with a planted bug; scratch space is made anew as the kernel does."""
+    move = mutant(gibbs.move, replaced)
+
+    def sweep(engine: GibbsEngine, state: GibbsState, rng: Rng) -> GibbsState:
+        T, (label, place), size = state.tables[0], state.labels[0], state.sizes[0]
+        logw, s, e = (np.empty(T.shape[1]) for _ in range(3))
+        prior = engine._prior
+        fixed = (prior.columns[0], prior.roots[0], prior.laws[0], state.data[0], state.seats[0])
+        for i in rng.permutation(int(size[1])):
+            move(T, label, place, size, *fixed, int(i), logw, s, e, np.empty(2), rng)
+        return state
+
+    return sweep
+
+
+def draw_mean_with_one_atom(engine: GibbsEngine, state: GibbsState, point: Array, rng: Rng) -> float:
+    """Dirichlet weights, but a single atom instead of the whole remaining process."""
+    shape, _, concentration, discount = engine._prior.laws[0]
+    K = int(state.sizes[0, 0])
+    columns = np.column_stack([state.tables[0][:, :K], engine._prior.columns[0]])
+    weights = rng.dirichlet(np.append(columns[component.COUNT, :K] - discount, concentration + K * discount))
+    a, b = shape + 0.5 * columns[component.COUNT], columns[component.SCALE]
+    mean = point @ columns[component.MEAN : component.MEAN + 2]
+    m00, m01, m11 = columns[component.MEAN + 2 :]  # V = MM'
+    spread = (point[0] * m00) ** 2 + (point[0] * m01 + point[1] * m11) ** 2
+    atoms = mean + np.sqrt(b / rng.standard_gamma(a) * spread) * rng.standard_normal(K + 1)
+    return float(weights @ atoms)
+
+
+def paper_draw(engine: GibbsEngine, state: GibbsState, point: Array, rng: Rng) -> float:
+    paper = GibbsEngine(engine.arms, engine.rule, "paper")
+    return float(paper.draw_means(state, point, 1, rng)[0, 0])
+
+
+# -- the joint distribution, told forwards
+
+
+def sample_joint(model: LinearMixture, X: Array, rng: Rng) -> tuple[Array, IntArray, float]:
+    """Rewards, their labels and the mean at POINT, from the prior."""
+    params = model.sample_params(rng)
+    k = np.searchsorted(np.cumsum(params.weights), rng.random(len(X)) * params.weights.sum())
+    y = np.einsum("ij,ij->i", X, params.coefficients[k]) + np.sqrt(params.noise_var[k]) * rng.standard_normal(len(X))
+    labels = np.array(reference.canonical(k), dtype=np.int64)
+    return y, labels, model.mean_reward(params, POINT)
+
+
+def statistics_of(y: Array, labels: IntArray, mean: float) -> Array:
+    counts = np.bincount(labels)
+    level, spread = np.arctan(y.mean()), np.log1p(np.mean(y**2))
+    squashed = np.arctan(mean)
+    return np.array([(counts > 0).sum(), counts.max(), level, spread, squashed, squashed**2, squashed * level])
+
+
+def fresh_rewards(model: LinearMixture, X: Array, y: Array, labels: IntArray, rng: Rng) -> Array:
+    """Rewards given their labels, through a draw of every component's parameters."""
+    new = np.empty_like(y)
+    information = np.linalg.inv(model.base.covariance_matrix)
+    for k in range(labels.max() + 1):
+        own = labels == k
+        x, reward = X[own], y[own]
+        covariance = np.linalg.inv(information + x.T @ x)
+        mean = covariance @ (information @ model.base.mean_vector + x.T @ reward)
+        gap, shift = reward - x @ mean, mean - model.base.mean_vector
+        scale = model.base.scale + 0.5 * (gap @ gap + shift @ information @ shift)
+        variance = scale / rng.standard_gamma(model.base.shape + len(x) / 2)
+        w = mean + np.sqrt(variance) * np.linalg.cholesky(covariance) @ rng.standard_normal(2)
+        new[own] = x @ w + np.sqrt(variance) * rng.standard_normal(len(x))
+    return new
+
+
+def geweke_p_value(model: LinearMixture, n: int, sampler: Sampler, draw: Draw, steps: int, seed: int) -> float:
+    """Smallest p-value, Bonferroni-corrected, of prior against successive-conditional statistics."""
+    rng, X, engine = np.random.default_rng(seed), contexts(n), GibbsEngine([model])
+    forward = np.array([statistics_of(*sample_joint(model, X, rng)) for _ in range(steps)])
+    y, labels, _ = sample_joint(model, X, rng)
+    chain = np.empty_like(forward)
+    for step in range(steps):
+        y = fresh_rewards(model, X, y, labels, rng)
+        state = sampler(engine, seated(engine, X, y, labels), rng)
+        labels = np.array(reference.canonical(engine.assignments(state, 0)), dtype=np.int64)
+        chain[step] = statistics_of(y, labels, draw(engine, state, POINT, rng))
+    batches = chain.reshape(40, -1, chain.shape[1]).mean(axis=1)
+    error = np.sqrt(batches.var(axis=0, ddof=1) / 40 + forward.var(axis=0, ddof=1) / steps)
+    moving = error > 0  # a single reward always sits in one component
+    z = (chain.mean(axis=0) - forward.mean(axis=0))[moving] / error[moving]
+    return float(min(1.0, len(z) * 2 * stats.t.sf(np.abs(z), 39).min()))
+
+
+@pytest.mark.parametrize(("concentration", "discount", "n"), [(1.0, 0.0, 8), (0.7, 0.3, 8), (2.0, 0.0, 2)])
+def test_geweke_passes_for_exact_draws(concentration: float, discount: float, n: int) -> None:
+    assert geweke_p_value(model_of(concentration, discount), n, sweep_once, draw_mean, 4000, seed=3) > REJECTED
+
+
+BUGS = [
+    pytest.param(2.0, 0.0, 2, sweep_once, draw_mean_with_one_atom, id="one-atom tail"),
+    pytest.param(4.0, 0.0, 2, sweep_once, paper_draw, id="the paper's draw"),
+    pytest.param(1.0, 0.0, 8, sweep_with({"residuals": diagonal_residuals}), draw_mean, id="diagonal-only scale"),
+    pytest.param(0.7, 0.3, 8, sweep_with({"score": score_without_discount}), draw_mean, id="missing discount"),
+    pytest.param(1.0, 0.0, 8, sweep_with({"log_leave_one_out": kept_log_weight}), draw_mean, id="reward not removed"),
+]
+
+
+@pytest.mark.parametrize(("concentration", "discount", "n", "sampler", "draw"), BUGS)
+def test_geweke_rejects_planted_bugs(
+    concentration: float, discount: float, n: int, sampler: Sampler, draw: Draw
+) -> None:
+    assert geweke_p_value(model_of(concentration, discount), n, sampler, draw, 4000, seed=3) < REJECTED
+
+
+# -- simulation-based calibration
+
+
+def rank_of_truth(values: Array, rng: Rng) -> int:
+    """Rank of values[0] among all, ties broken at random."""
+    return int((values < values[0]).sum() + rng.integers((values == values[0]).sum()))
+
+
+def calibration_ranks(model: LinearMixture, n: int, sampler: Sampler, draw: Draw, runs: int, seed: int) -> IntArray:
+    """Ranks (runs, 4) of the true mean, number of components, largest component and log joint among 19 draws.
+
+    The chain starts at the truth and runs both ways from a random position (Besag & Clifford 1989), so that the ranks
+    are exactly uniform however slowly it mixes.
+    """
+    rng, X, engine = np.random.default_rng(seed), contexts(n), GibbsEngine([model])
+    ranks = np.empty((runs, 4), np.int64)
+    for run in range(runs):
+        y, truth, mean = sample_joint(model, X, rng)
+        start = seated(engine, X, y, truth)
+        values = [[mean, *summary(engine, start)]]
+        position = int(rng.integers(20))
+        for steps in (position, 19 - position):
+            state = seated(engine, X, y, truth)
+            for _ in range(steps):
+                state = sampler(engine, state, rng)
+                values.append([draw(engine, state, POINT, rng), *summary(engine, state)])
+        ranks[run] = [rank_of_truth(column, rng) for column in np.array(values).T]
+    return ranks
+
+
+def summary(engine: GibbsEngine, state: GibbsState) -> list[float]:
+    K = int(state.sizes[0, 0])
+    return [float(K), float(state.tables[0, component.COUNT, :K].max()), engine.log_joint(state, 0)]
+
+
+def uniformity_p_value(ranks: IntArray) -> float:
+    """Smallest chi-square p-value over the columns, Bonferroni-corrected."""
+    tests = [stats.chisquare(np.bincount(column, minlength=20)).pvalue for column in ranks.T]
+    return float(min(1.0, len(tests) * min(tests)))
+
+
+@pytest.mark.parametrize(("concentration", "discount"), [(1.0, 0.0), (0.7, 0.3), (3 * 0.8, -0.8)])
+def test_calibration_ranks_are_uniform(concentration: float, discount: float) -> None:
+    ranks = calibration_ranks(model_of(concentration, discount), 25, sweep_once, draw_mean, 800, seed=5)
+    assert uniformity_p_value(ranks) > REJECTED
+
+
+SBC_BUGS = [
+    pytest.param(4.0, 0.0, 1, 1500, sweep_once, draw_mean_with_one_atom, id="one-atom tail"),
+    pytest.param(2.0, 0.0, 2, 1500, sweep_once, paper_draw, id="the paper's draw"),
+    pytest.param(1.0, 0.0, 6, 600, sweep_with({"residuals": diagonal_residuals}), draw_mean, id="diagonal-only scale"),
+    pytest.param(0.7, 0.3, 6, 1200, sweep_with({"score": score_without_discount}), draw_mean, id="missing discount"),
+]
+
+
+@pytest.mark.parametrize(("concentration", "discount", "n", "runs", "sampler", "draw"), SBC_BUGS)
+def test_calibration_rejects_planted_bugs(
+    concentration: float, discount: float, n: int, runs: int, sampler: Sampler, draw: Draw
+) -> None:
+    ranks = calibration_ranks(model_of(concentration, discount), n, sampler, draw, runs, seed=5)
+    assert uniformity_p_value(ranks) < REJECTED
+
+
+def test_a_draw_of_the_mean_has_the_closed_form_moments() -> None:
+    """Given a seating: E and Var of the mean functional (inference.md section 3), 300 000 draws."""
+    model = LinearMixture(NormalInverseGamma(2, 0.3, [[1.0, 0.8], [0.8, 1.2]], 6.0, 2.0), 1.3, 0.2)
+    engine, rng = GibbsEngine([model]), np.random.default_rng(8)
+    X = contexts(7)
+    state = seated(engine, X, rng.standard_normal(7), [0, 0, 1, 1, 1, 2, 0])
+    draws = engine.draw_means(state, POINT, 300_000, rng)[:, 0]
+    predictive = engine.predictive(state, POINT, 0)
+    A, p = 7 + 1.3, predictive.weights
+    counts = np.array([3.0, 3.0, 1.0, 0.0])
+    spread = POINT @ np.array([[1.0, 0.8], [0.8, 1.2]]) @ POINT
+    v = np.empty(4)
+    for k in range(4):
+        a = 6.0 + counts[k] / 2
+        scale2 = predictive.scale[k] ** 2  # b/a (1 + q)
+        if k < 3:
+            b = state.tables[0, component.SCALE, k]
+            v[k] = (scale2 - b / a) * a / (a - 1)
+        else:
+            v[k] = 2.0 / 5.0 * spread * (1 - 0.2) / (1.3 + 3 * 0.2 + 1)
+    m = predictive.location
+    variance = np.sum(p * (p * A + 1) / (A + 1) * v) + (p @ m**2 - (p @ m) ** 2) / (A + 1)
+    se = np.sqrt(variance / 300_000)
+    assert abs(draws.mean() - p @ m) < 4 * se
+    assert abs(draws.var() / variance - 1) < 4 * np.sqrt((stats.kurtosis(draws) + 2) / 300_000) + 1e-3
+    assert engine.expected_means(state, POINT)[0] == pytest.approx(p @ m, rel=1e-12)

@@ -1,0 +1,58 @@
+"""What installing and importing polyarm means."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import polyarm
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(code: str, **environment: str) -> str:
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_polyarm_is_light() -> None:
+    loaded = run("import polyarm, sys; print(' '.join(m for m in sys.modules if '.' not in m))").split()
+    assert not {"numba", "jax", "matplotlib", "pyarrow", "rich", "sklearn", "pandas"} & set(loaded)
+
+
+def test_policies_need_only_numpy_scipy_and_numba() -> None:
+    code = "import polyarm, sys; polyarm.make_policy('nonparametric', 2, 2); print(' '.join(sys.modules))"
+    assert not {"jax", "matplotlib", "pyarrow", "rich", "sklearn", "pandas"} & set(run(code).split())
+
+
+def test_every_public_name_is_there_and_wrong_ones_are_not() -> None:
+    assert all(hasattr(polyarm, name) for name in polyarm.__all__)
+    assert not hasattr(polyarm, "nonsense")
+
+
+def test_a_second_start_loads_kernels_from_the_cache(tmp_path: Path) -> None:
+    code = (
+        "import numpy as np, polyarm as pa\n"
+        "from polyarm.kernels import conjugate\n"
+        "p = pa.make_policy('linear', 2, 2); s = p.init(); rng = np.random.default_rng(0)\n"
+        "s = p.update(s, np.ones(2), 0, 1.0, rng)\n"
+        "print(sum(conjugate.learn.stats.cache_hits.values()), sum(conjugate.learn.stats.cache_misses.values()))"
+    )
+    assert run(code, POLYARM_CACHE_DIR=str(tmp_path)) == "0 1"
+    assert run(code, POLYARM_CACHE_DIR=str(tmp_path)) == "1 0"
+
+
+def test_a_cache_folder_that_cannot_be_made_is_replaced_by_a_temporary_one(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    code = "from polyarm.kernels._jit import cache_folder; print(cache_folder())"
+    assert "polyarm" in run(code, POLYARM_CACHE_DIR=str(blocked), TMPDIR=str(tmp_path))
+
+
+def test_the_versions_agree() -> None:
+    assert f'version = "{polyarm.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"version: {polyarm.__version__}" in (ROOT / "CITATION.cff").read_text()
