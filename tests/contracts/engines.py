@@ -46,3 +46,4 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
 }
 
 SHARING = ("learned", "learned discount", "fading", "hierarchical")  # a reward of one arm changes all arms
+IN_TURN = ("learned", "learned discount")  # arms take turns with the generator by their numbers

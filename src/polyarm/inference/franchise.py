@@ -134,7 +134,7 @@ class HierarchicalEngine:
         return state
 
     def move_tables(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
-        """State after that many uniformly drawn tables have drawn their dish again."""
+        """State after that many tables, drawn by their guests, have drawn their dish again."""
         left = n_moves if state.size[ROWS] > 0 else 0
         while left > 0:
             left = kernels.move_tables(*self._arrays(state), left, stream(rng))

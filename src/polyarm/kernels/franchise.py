@@ -332,21 +332,14 @@ def move_tables(
     n_moves: int,
     source: Stream,
 ) -> int:
-    """Draw the dish of uniformly drawn tables again; return how many are left when there was no room."""
+    """Draw the dish of tables again, drawn by their guests; return how many are left when there was no room."""
     rng = generator(source)
     label, place = labels[0], labels[1]
     for left in range(n_moves, 0, -1):
         if not fits(T, size, dish, arms):
             return left
-        u = int(rng.random() * arms[:, TABLES].sum())
-        a = 0
-        while u >= arms[a, TABLES]:
-            u -= arms[a, TABLES]
-            a += 1
-        t = 0
-        while u > 0 or guests[a, t] == 0:
-            u -= 1 if guests[a, t] > 0 else 0
-            t += 1
+        i = int(rng.random() * size[ROWS])
+        a, t = arm_of[i], seat[i]
         change_dish(
             T, label, place, size, prior, root, law, data, z, arm_of, seat, menu, dish, guests, arms, rules, a, t, rng
         )
