@@ -7,7 +7,7 @@ from scipy.stats import wasserstein_distance
 
 from polyarm.types import Array
 
-RUNS = 400
+RUNS = 150
 
 
 def errors(problem: str, n: int, **options: int) -> tuple[float, float]:

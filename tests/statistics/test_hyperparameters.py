@@ -10,8 +10,10 @@ from polyarm.inference import GibbsEngine, Sweeps
 from polyarm.kernels._jit import stream
 from polyarm.kernels.hyperparameters import MOST, redraw
 from polyarm.models import LinearMixture, NormalInverseGamma
-from polyarm.types import Array
-from tests.statistics.exact import small_problem
+from polyarm.types import Array, IntArray
+from tests.statistics.exact import canonical, small_problem
+from tests.statistics.mutants import seated
+from tests.statistics.test_calibration import contexts, fresh_rewards, model_of, sample_joint
 
 SEATINGS = {(2, 3): [2, 1], (3, 10): [6, 3, 1], (5, 100): [60, 25, 10, 4, 1]}
 
@@ -148,3 +150,37 @@ def test_learning_needs_one_seating_law() -> None:
     ):
         with pytest.raises(PolyarmError):
             GibbsEngine(arms, **options)  # type: ignore[arg-type]
+
+
+def geweke_p_value(rate: float, steps: int, seed: int) -> float:
+    """Smallest p-value, corrected, of prior against successive-conditional statistics; the prior is Gamma(2, 1)."""
+    rng, x, base = np.random.default_rng(seed), contexts(6), model_of(1.0, 0.0).base
+    engine = GibbsEngine([LinearMixture(base, 1.0)], learn_concentration=(2.0, rate))
+    forward, chain = np.empty((2, steps, 5))
+    for step in range(steps):
+        concentration = rng.gamma(2.0)
+        y, labels, _ = sample_joint(LinearMixture(base, concentration), x, rng)
+        forward[step] = told(concentration, y, labels)
+    for step in range(steps):
+        y = fresh_rewards(engine.arms[0], x, y, labels, rng)
+        state = seated(engine, x, y, [int(k) for k in labels])
+        state.laws[:, 2] = concentration
+        state = engine.split_merge(engine.sweep(state, 0, rng), 0, 2, rng)
+        engine.redraw_hyperparameters(state, rng)
+        concentration = float(state.laws[0, 2])
+        labels = np.array(canonical(engine.assignments(state, 0)), dtype=np.int64)
+        chain[step] = told(concentration, y, labels)
+    batches = chain.reshape(40, -1, chain.shape[1]).mean(axis=1)
+    error = np.sqrt(batches.var(axis=0, ddof=1) / 40 + forward.var(axis=0, ddof=1) / steps)
+    z = (chain.mean(axis=0) - forward.mean(axis=0)) / error
+    return float(min(1.0, len(z) * 2 * stats.t.sf(np.abs(z), 39).min()))
+
+
+def told(concentration: float, y: Array, labels: IntArray) -> Array:
+    counts = np.bincount(labels)
+    return np.array([concentration, (counts > 0).sum(), counts.max(), np.arctan(y.mean()), np.log1p(np.mean(y**2))])
+
+
+def test_geweke_with_a_learned_concentration() -> None:
+    assert geweke_p_value(1.0, 6_000, seed=1) > 1e-4
+    assert geweke_p_value(0.7, 6_000, seed=1) < 1e-4  # planted: another prior in the sampler than in the story
