@@ -11,7 +11,7 @@ from polyarm.inference.gibbs import Prior, grown, prior_of
 from polyarm.kernels import particles as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import LANES, n_rows
-from polyarm.kernels.particles import PARTICLES, POOL, REWARDS
+from polyarm.kernels.particles import PARTICLES
 from polyarm.models import LinearMixture
 from polyarm.types import Array, Codes, IntArray, Rng
 
@@ -144,11 +144,3 @@ class ParticleEngine:
     def log_evidence(self, state: ParticleState, arm: int) -> float:
         """Estimate of the log marginal density of an arm's rewards; exact while every seating fits."""
         return float(state.clouds[require_arm(arm, self.n_arms)].log_evidence[0])
-
-    def n_distinct(self, state: ParticleState) -> IntArray:
-        """Distinct components in every arm's pool, (n_arms,): what a reward costs."""
-        return np.array([c.size[POOL] for c in state.clouds])
-
-    def n_rewards(self, state: ParticleState) -> IntArray:
-        """Rewards of every arm, (n_arms,)."""
-        return np.array([c.size[REWARDS] for c in state.clouds])
