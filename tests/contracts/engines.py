@@ -2,8 +2,17 @@
 
 from collections.abc import Callable
 
-from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, Sweeps
-from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.inference import (
+    Budget,
+    ConjugateEngine,
+    FeatureEngine,
+    GibbsEngine,
+    HierarchicalEngine,
+    ParticleEngine,
+    Sweeps,
+    VariationalEngine,
+)
+from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.types import AnyEngine
 
 
@@ -24,6 +33,17 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "pitman-yor": lambda n, d: GibbsEngine([process(d, 0.2, 0.3)] * n, Budget(8)),
     "finite": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Budget(8)),
     "finite, paper draws": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Sweeps(2), "paper"),
+    "split-merge": lambda n, d: GibbsEngine([process(d)] * n, Budget(8, split_merge=2)),
+    "bounded memory": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), memory=10),
+    "particles": lambda n, d: ParticleEngine([process(d, 0.2, 0.3)] * n, 20),
+    "variational": lambda n, d: VariationalEngine([process(d, 0.2, 0.3)] * n),
+    "learned": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), learn_concentration=(1, 1)),
+    "learned discount": lambda n, d: GibbsEngine([process(d, 0.5, 0.1)] * n, Budget(8), learn_discount=(1, 9)),
+    "fading": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), half_life=15.0),
+    "hierarchical": lambda n, d: HierarchicalEngine(HierarchicalMixture(base(d), 0.5, 0.1, 1.0, 0.1), n, 8),
     "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
     "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
 }
+
+SHARING = ("learned", "learned discount", "fading", "hierarchical")  # a reward of one arm changes all arms
+IN_TURN = ("learned", "learned discount")  # arms take turns with the generator by their numbers

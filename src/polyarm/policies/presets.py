@@ -7,9 +7,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from polyarm.errors import InvalidArgument, require, require_count, require_name
-from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, Sweeps
+from polyarm.inference import ConjugateEngine, FeatureEngine, GibbsEngine, HierarchicalEngine, Sweeps, make_engine
 from polyarm.inference.gibbs import Draws
-from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.policies.initial_pulls import InitialPulls
 from polyarm.policies.thompson import ThompsonSampling
 from polyarm.policies.uniform import Uniform
@@ -28,11 +28,21 @@ def nonparametric(
     prior_scale: float = 1.0,
     draws: Draws = "exact",
     moves: int = 64,
+    engine: str = "budget",
+    memory: int | None = None,
+    half_life: float | None = None,
 ) -> AnyPolicy:
-    """Our default: Dirichlet-process mixtures, exact draws of the mean, constant time per reward."""
+    """Our default: Dirichlet-process mixtures, exact draws of the mean, constant time per reward.
+
+    `engine` names another way to infer; `memory` bounds the state, `half_life` forgets: see GibbsEngine.
+    """
     base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
     arms = [LinearMixture(base, concentration, discount)] * n_arms
-    return ThompsonSampling(GibbsEngine(arms, Budget(moves), draws))
+    options: dict[str, Any] = {"moves": moves} if engine == "budget" else {}
+    if engine in ("budget", "gibbs"):
+        options["draws"] = draws
+    options |= {name: value for name, value in (("memory", memory), ("half_life", half_life)) if value is not None}
+    return ThompsonSampling(make_engine(engine, arms, **options))
 
 
 def nonparametric_paper(
@@ -61,6 +71,26 @@ def pitman_yor(
 ) -> AnyPolicy:
     """The default policy over Pitman-Yor mixtures: more small components, for rewards with power-law tails."""
     return nonparametric(n_arms, context_dim, concentration=concentration, discount=discount, **options)
+
+
+def hierarchical(
+    n_arms: int,
+    context_dim: int,
+    *,
+    concentration: float = 1.0,
+    discount: float = 0.0,
+    shared_concentration: float = 1.0,
+    shared_discount: float = 0.0,
+    prior_mean: ArrayLike = 0.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+    moves: int = 64,
+) -> AnyPolicy:
+    """Mixtures whose components the arms share (the paper's appendix A): arms learn from each other's rewards."""
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    model = HierarchicalMixture(base, concentration, discount, shared_concentration, shared_discount)
+    return ThompsonSampling(HierarchicalEngine(model, n_arms, moves))
 
 
 def linear(
@@ -124,6 +154,7 @@ PRESETS: dict[str, Callable[..., AnyPolicy]] = {
     "nonparametric": nonparametric,
     "nonparametric-paper": nonparametric_paper,
     "pitman-yor": pitman_yor,
+    "hierarchical": hierarchical,
     "linear": linear,
     "linear-showdown": linear_showdown,
     "gaussian": gaussian,
