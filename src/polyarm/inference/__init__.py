@@ -5,6 +5,7 @@ from polyarm.inference.features import FeatureEngine
 from polyarm.inference.gibbs import Budget, GibbsEngine, GibbsState, Sweeps
 from polyarm.inference.kept_draws import KeptDraws
 from polyarm.inference.state_file import load_state, save_state
+from polyarm.inference.student import StudentEngine, StudentState
 
 __all__ = [
     "Budget",
@@ -14,6 +15,8 @@ __all__ = [
     "GibbsEngine",
     "GibbsState",
     "KeptDraws",
+    "StudentEngine",
+    "StudentState",
     "Sweeps",
     "load_state",
     "save_state",
