@@ -26,4 +26,4 @@ def two_modes(mean: float, distance: float = 3.0) -> tuple[Component, Component]
 
 
 BIMODAL_BEST = StaticMixture((two_modes(0.2), (Component(1.0, (0.0,)),)))
-BIMODAL_BOTH = StaticMixture((two_modes(0.5), two_modes(0.0)))
+BIMODAL_BOTH = StaticMixture((two_modes(0.5, 5.0), two_modes(0.0, 5.0)))
