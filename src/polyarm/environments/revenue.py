@@ -19,9 +19,9 @@ class Offer(NamedTuple):
 
 
 OFFERS = (  # coefficients of 1, wealth and loyalty: the dearer the offer, the more wealth decides
-    Offer((0.0, 0.0, 1.0), (0.0, 0.4, 0.2)),
-    Offer((-1.2, 1.2, 0.8), (0.8, 0.5, 0.0)),
-    Offer((-3.0, 3.0, 0.5), (1.4, 0.8, 0.0), 1.0),
+    Offer((0.5, 0.0, 1.5), (0.4, 0.2, 0.4)),
+    Offer((-1.2, 1.5, 0.6), (1.3, 0.3, 0.0)),
+    Offer((-3.5, 3.2, 0.0), (1.4, 0.8, 0.0), 1.0),
 )
 
 

@@ -61,7 +61,7 @@ class MedianOfMeansUCB:
         n, power = len(rewards), 1 + self.moment_order
         centre = median_of_means(rewards, max(1, math.floor(min(8 * confidence, n / 2))))
         bonus = (12 * moment) ** (1 / power) * (16 * confidence / n) ** (self.moment_order / power)
-        return centre + self.exploration * bonus
+        return float(centre + self.exploration * bonus)
 
     def update(self, state: History, context: Array, arm: int, reward: float, rng: Rng) -> History:
         """State after one reward."""
