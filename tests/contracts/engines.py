@@ -9,6 +9,7 @@ from polyarm.inference import (
     GibbsEngine,
     HierarchicalEngine,
     ParticleEngine,
+    StudentEngine,
     Sweeps,
     VariationalEngine,
 )
@@ -27,6 +28,7 @@ def process(dim: int, concentration: float = 0.5, discount: float = 0.0) -> Line
 ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, context dimension -> engine
     "conjugate": lambda n, d: ConjugateEngine([LinearGaussian(base(d))] * n),
     "conjugate, known variance": lambda n, d: ConjugateEngine([LinearGaussian(base(d), 0.3)] * n),
+    "student": lambda n, d: StudentEngine([LinearGaussian(base(d))] * n),
     "dirichlet, budget": lambda n, d: GibbsEngine([process(d)] * n, Budget(8)),
     "dirichlet, sweeps": lambda n, d: GibbsEngine([process(d)] * n, Sweeps(2)),
     "dirichlet, paper draws": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), "paper"),

@@ -8,6 +8,7 @@ from polyarm.inference.kept_draws import KeptDraws
 from polyarm.inference.particles import ParticleEngine, ParticleState
 from polyarm.inference.presets import engine_names, make_engine
 from polyarm.inference.state_file import load_state, save_state
+from polyarm.inference.student import StudentEngine, StudentState
 from polyarm.inference.variational import VariationalEngine, VariationalState
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "KeptDraws",
     "ParticleEngine",
     "ParticleState",
+    "StudentEngine",
+    "StudentState",
     "Sweeps",
     "VariationalEngine",
     "VariationalState",

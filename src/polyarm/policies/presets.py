@@ -9,9 +9,16 @@ from numpy.typing import ArrayLike
 from polyarm.errors import InvalidArgument, require, require_count, require_name
 from polyarm.inference import ConjugateEngine, FeatureEngine, GibbsEngine, HierarchicalEngine, Sweeps, make_engine
 from polyarm.inference.gibbs import Draws
+from polyarm.inference.student import StudentEngine
 from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.policies.initial_pulls import InitialPulls
+from polyarm.policies.linear_ucb import LinearUCB
+from polyarm.policies.median_of_means import MedianOfMeansUCB
+from polyarm.policies.npts import NonparametricTS
+from polyarm.policies.phe import LinearPHE
+from polyarm.policies.subsampling import RandomBlockDuels
 from polyarm.policies.thompson import ThompsonSampling
+from polyarm.policies.ucb_v import UCBV
 from polyarm.policies.uniform import Uniform
 from polyarm.types import AnyPolicy
 
@@ -108,6 +115,22 @@ def linear(
     return ThompsonSampling(ConjugateEngine([LinearGaussian(base, noise_var)] * n_arms))
 
 
+def linear_student_t(
+    n_arms: int,
+    context_dim: int,
+    *,
+    dof: float = 3.0,
+    n_sweeps: int = 1,
+    prior_mean: ArrayLike = 0.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+) -> AnyPolicy:
+    """Linear Thompson sampling with Student-t noise, by Gibbs sampling over the precisions of the rewards."""
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    return ThompsonSampling(StudentEngine([LinearGaussian(base)] * n_arms, dof, n_sweeps))
+
+
 def linear_showdown(n_arms: int, context_dim: int, *, initial_pulls: int = 2, **options: Any) -> AnyPolicy:
     """The paper's LinearGaussian TS: linear Thompson sampling with an intercept and two initial pulls per arm."""
     inner: Any = linear(n_arms, context_dim + 1, **options)
@@ -159,6 +182,13 @@ PRESETS: dict[str, Callable[..., AnyPolicy]] = {
     "linear-showdown": linear_showdown,
     "gaussian": gaussian,
     "oracle-mixture": oracle_mixture,
+    "linear-ucb": LinearUCB,
+    "linear-student-t": linear_student_t,
+    "linear-phe": LinearPHE,
+    "npts": NonparametricTS,
+    "rb-sda": RandomBlockDuels,
+    "ucb-v": UCBV,
+    "median-of-means-ucb": MedianOfMeansUCB,
     "uniform": uniform,
 }
 
