@@ -13,6 +13,8 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "nonparametric by particles": lambda n, d: make_policy("nonparametric", n, d, engine="particles"),
     "nonparametric that forgets": lambda n, d: make_policy("nonparametric", n, d, memory=20, half_life=50.0),
     "hierarchical": lambda n, d: make_policy("hierarchical", n, d, moves=8),
+    "robust": lambda n, d: make_policy("robust", n, d),
+    "robust, optimistic": lambda n, d: make_policy("robust", n, d, explore="optimistic"),
     "linear": lambda n, d: make_policy("linear", n, d),
     "linear-showdown": lambda n, d: make_policy("linear-showdown", n, d),
     "gaussian": lambda n, d: make_policy("gaussian", n, d),
@@ -29,3 +31,4 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "greedy": lambda n, d: Greedy(ENGINES["dirichlet, budget"](n, d)),
     "bayes-ucb": lambda n, d: BayesUCB(ENGINES["dirichlet, budget"](n, d), n_draws=20),
 }
+SHARING = {"robust", "robust, optimistic"}  # policies whose arms learn from each other
