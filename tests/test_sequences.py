@@ -106,7 +106,7 @@ def engine_of(policy: Any) -> Any:
 def check_gibbs(engine: GibbsEngine, state: GibbsState, learnt: list[tuple[int, float]]) -> None:
     capacity = state.tables.shape[2]
     for arm in range(N_ARMS):
-        K, n = (int(v) for v in state.sizes[arm])
+        K, n = (int(v) for v in state.sizes[arm, :2])
         label, place = state.labels[arm]
         assert sorted(label) == list(range(capacity))
         assert (place[label] == np.arange(capacity)).all()

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.uint64]
 Rng: TypeAlias = np.random.Generator
 
 State = TypeVar("State")

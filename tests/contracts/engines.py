@@ -2,8 +2,19 @@
 
 from collections.abc import Callable
 
-from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, RobustEngine, Sweeps
-from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
+from polyarm.inference import (
+    Budget,
+    ConjugateEngine,
+    FeatureEngine,
+    GibbsEngine,
+    HierarchicalEngine,
+    ParticleEngine,
+    RobustEngine,
+    StudentEngine,
+    Sweeps,
+    VariationalEngine,
+)
+from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.types import AnyEngine
 
 
@@ -18,6 +29,7 @@ def process(dim: int, concentration: float = 0.5, discount: float = 0.0) -> Line
 ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, context dimension -> engine
     "conjugate": lambda n, d: ConjugateEngine([LinearGaussian(base(d))] * n),
     "conjugate, known variance": lambda n, d: ConjugateEngine([LinearGaussian(base(d), 0.3)] * n),
+    "student": lambda n, d: StudentEngine([LinearGaussian(base(d))] * n),
     "dirichlet, budget": lambda n, d: GibbsEngine([process(d)] * n, Budget(8)),
     "dirichlet, sweeps": lambda n, d: GibbsEngine([process(d)] * n, Sweeps(2)),
     "dirichlet, paper draws": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), "paper"),
@@ -25,8 +37,18 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "pitman-yor": lambda n, d: GibbsEngine([process(d, 0.2, 0.3)] * n, Budget(8)),
     "finite": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Budget(8)),
     "finite, paper draws": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Sweeps(2), "paper"),
+    "split-merge": lambda n, d: GibbsEngine([process(d)] * n, Budget(8, split_merge=2)),
+    "bounded memory": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), memory=10),
+    "particles": lambda n, d: ParticleEngine([process(d, 0.2, 0.3)] * n, 20),
+    "variational": lambda n, d: VariationalEngine([process(d, 0.2, 0.3)] * n),
+    "learned": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), learn_concentration=(1, 1)),
+    "learned discount": lambda n, d: GibbsEngine([process(d, 0.5, 0.1)] * n, Budget(8), learn_discount=(1, 9)),
+    "fading": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), half_life=15.0),
+    "hierarchical": lambda n, d: HierarchicalEngine(HierarchicalMixture(base(d), 0.5, 0.1, 1.0, 0.1), n, 8),
     "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
     "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
     "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
 }
-SHARING = {"robust"}  # engines whose arms learn from each other: renumbered arms agree in distribution only
+
+SHARING = ("learned", "learned discount", "fading", "hierarchical", "robust")  # a reward of one arm changes all arms
+IN_TURN = ("learned", "learned discount")  # arms take turns with the generator by their numbers

@@ -14,28 +14,40 @@ from polyarm.errors import (
     require_count,
     require_name,
     require_number,
+    require_positive,
     require_reward,
 )
 from polyarm.kernels import gibbs as kernels
 from polyarm.kernels import means
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import COUNT, LANES, LOG_DET, MEAN, SCALE, n_rows
+from polyarm.kernels.forgetting import forget
+from polyarm.kernels.hyperparameters import MOST, redraw
+from polyarm.kernels.split_merge import split_merge
 from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
+FADES = 8  # times the past fades in a half-life: rewards can move until the next fade
+REDRAW_EVERY = 20  # steps between draws of the hyperparameters, once there have been that many
 FIRST_CAPACITY = 16  # components and rewards there is room for at first; both double when full
 Draws: TypeAlias = Literal["exact", "paper", "weights"]
 DRAWS: dict[str, int] = {"paper": 0, "exact": 1, "weights": 2}
+Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array, IntArray]
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Seat the new reward, then make min(moves, 10 n) random single-site moves: cost does not grow with n."""
+    """Seat the new reward, then make min(moves, 10 n) random single-site moves: cost does not grow with n.
+
+    `split_merge` proposals, whose cost grows with n, follow with probability min(1, moves/n).
+    """
 
     moves: int = 64
+    split_merge: int = 0
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
+        require_count(self.split_merge, "split_merge", at_least=0)
 
 
 @dataclass(frozen=True)
@@ -43,14 +55,18 @@ class Sweeps:
     """Seat the new reward, then sweep until the log joint density changes by less than `tolerance`, relatively.
 
     The paper's Gibbs_max = G counts the seating as its first iteration: max_sweeps = G - 1.
+    `split_merge` proposals follow each sweep; stopping on the joint density biases the chain a little, tolerance 0
+    does not stop.
     """
 
     max_sweeps: int = 9
     tolerance: float = 1e-4
+    split_merge: int = 0
 
     def __post_init__(self) -> None:
         require_count(self.max_sweeps, "max_sweeps", at_least=0)
         require_number(self.tolerance, "tolerance", "a finite number of at least 0", lambda t: t >= 0)
+        require_count(self.split_merge, "split_merge", at_least=0)
 
 
 class GibbsState(NamedTuple):
@@ -59,17 +75,22 @@ class GibbsState(NamedTuple):
     tables: Array
     labels: IntArray
     sizes: IntArray
+    roots: Array
+    laws: Array
     data: tuple[Array, ...]
     seats: tuple[IntArray, ...]
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
         """Axes that double when full: see state_file."""
-        return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
+        return {"tables": (2,), "labels": (2,), "roots": (1,), "data": (0,), "seats": (0,)}
 
 
 class Prior(NamedTuple):
-    """Every arm's empty component (n_arms, rows), square-root information, and a0, b0, concentration, discount."""
+    """Every arm's empty component (n_arms, rows), its square-root information, and a0, b0, concentration, discount.
+
+    roots (n_arms, 1, dim + 1, dim + 1) have the shape of a state's in which nothing is ever absorbed.
+    """
 
     columns: Array
     roots: Array
@@ -86,7 +107,16 @@ def prior_of(arms: Sequence[LinearMixture]) -> Prior:
         column[MEAN : MEAN + dim] = arm.base.mean_vector
         column[MEAN + dim :] = np.linalg.inv(arm.base.root[:-1, :-1]).T[np.tril_indices(dim)]
     laws = [(arm.base.shape, arm.base.scale, arm.concentration, arm.discount) for arm in arms]
-    return Prior(columns, np.stack([arm.base.root for arm in arms]), np.array(laws))
+    return Prior(columns, np.stack([arm.base.root[None] for arm in arms]), np.array(laws))
+
+
+def require_pair(value: tuple[float, float] | None, name: str) -> Array:
+    """The two positive numbers of a prior; ones where there is none."""
+    pair = require_array((1.0, 1.0) if value is None else value, name)
+    require(
+        pair.shape == (2,) and bool((pair > 0).all() and np.isfinite(pair).all()), name, "two positive numbers", value
+    )
+    return pair
 
 
 def grown(array: Array, axis: int = -1) -> Array:
@@ -95,19 +125,27 @@ def grown(array: Array, axis: int = -1) -> Array:
     return np.ascontiguousarray(np.concatenate([array, extra], axis=axis))
 
 
-def with_room_for_component(state: GibbsState) -> GibbsState:
-    """The state with twice the places for components; new places carry new labels."""
+def with_room_for_component(state: GibbsState, roots: Array) -> GibbsState:
+    """The state with twice the places for components; new places carry new labels and start from the prior's roots."""
     capacity = state.tables.shape[2]
     labels = np.concatenate([state.labels, state.labels + capacity], axis=2)
     labels[:, :, capacity:] = np.arange(capacity, 2 * capacity)
-    return state._replace(tables=grown(state.tables), labels=np.ascontiguousarray(labels))
+    state = state._replace(tables=grown(state.tables), labels=np.ascontiguousarray(labels))
+    if state.roots.shape[1] > 1:
+        state = state._replace(roots=np.concatenate([state.roots, repeated(roots, capacity)], axis=1))
+    return state
 
 
-def with_room_for_reward(state: GibbsState, arm: int) -> GibbsState:
-    """The state with twice the rows for an arm's rewards."""
+def repeated(roots: Array, times: int) -> Array:
+    """Every arm's root that many times, (n_arms, times, dim + 1, dim + 1)."""
+    return np.repeat(roots, times, axis=1)
+
+
+def with_room_for_reward(state: GibbsState, arm: int, most: int | None) -> GibbsState:
+    """The state with twice the rows for an arm's rewards, or as many as there may be at most."""
     data, seats = list(state.data), list(state.seats)
-    data[arm] = grown(data[arm], axis=0)
-    seats[arm] = np.concatenate([seats[arm], np.zeros_like(seats[arm])])
+    data[arm] = grown(data[arm], axis=0)[:most]
+    seats[arm] = np.concatenate([seats[arm], np.zeros_like(seats[arm])])[:most]
     return state._replace(data=tuple(data), seats=tuple(seats))
 
 
@@ -115,20 +153,48 @@ def with_room_for_reward(state: GibbsState, arm: int) -> GibbsState:
 class GibbsEngine:
     """Dirichlet-process, Pitman-Yor or finite Dirichlet mixtures of linear regressions, one model per arm.
 
-    `draws` says how a draw of the mean treats the weights and the unseen components: see kernels.means.
+    draws                 how a draw of the mean treats the weights and the unseen components: see kernels.means
+    learn_concentration   (shape, rate) of a Gamma prior: the concentration, shared by the arms, is redrawn as we go
+    learn_discount        (alpha, beta) of a Beta prior, cut off at 0.95: the same for the discount
+    memory                so many rewards of an arm, the latest, can change their component; older ones stay where
+                          they are in its statistics, and the state stops growing
+    half_life             the past of every arm loses half its weight in so many steps of the bandit: soft counts that
+                          fade eight times per half-life, for rewards that drift
     """
 
     arms: Sequence[LinearMixture]
     rule: Budget | Sweeps = Budget()
     draws: Draws = "exact"
+    learn_concentration: tuple[float, float] | None = None
+    learn_discount: tuple[float, float] | None = None
+    memory: int | None = None
+    half_life: float | None = None
     _prior: Prior = field(init=False, repr=False)
+    _beliefs: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
         dims = {arm.base.dim for arm in self.arms}
         require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
         require_name(self.draws, tuple(DRAWS), "draws")
+        if self.memory is not None:
+            require_count(self.memory, "memory")
+        if self.half_life is not None:
+            require_positive(self.half_life, "half_life")
         object.__setattr__(self, "_prior", prior_of(self.arms))
+        object.__setattr__(self, "_beliefs", self._checked_beliefs())
+
+    def _checked_beliefs(self) -> Array:
+        beliefs = [require_pair(self.learn_concentration, "learn_concentration")]
+        beliefs += [require_pair(self.learn_discount, "learn_discount")]
+        if self.learn_concentration or self.learn_discount:
+            laws = self._prior.laws[:, 2:]
+            require(bool((laws == laws[0]).all()), "arms", "of one concentration and discount to learn them", laws)
+            require(bool(laws[0, 1] >= 0), "arms", "infinite mixtures to learn their seating", laws[0])
+            require(bool(laws[0, 0] > 0), "concentration", "above 0 to learn it", laws[0, 0])
+        if self.learn_discount:
+            require(bool(0 < laws[0, 1] < MOST), "discount", f"between 0 and {MOST} to begin learning", laws[0, 1])
+        return np.concatenate(beliefs)
 
     @property
     def n_arms(self) -> int:
@@ -144,12 +210,16 @@ class GibbsEngine:
         """State before any reward."""
         n, rows = self._prior.columns.shape
         capacity = max(FIRST_CAPACITY, LANES)
+        absorbs = self.memory is not None or self.half_life is not None
+        first = min(FIRST_CAPACITY, self.memory or FIRST_CAPACITY)
         return GibbsState(
             tables=np.zeros((n, rows, capacity)),
             labels=np.tile(np.arange(capacity), (n, 2, 1)),
-            sizes=np.zeros((n, 2), np.int64),
-            data=tuple(np.zeros((FIRST_CAPACITY, self.context_dim + 2)) for _ in range(n)),
-            seats=tuple(np.zeros(FIRST_CAPACITY, np.int64) for _ in range(n)),
+            sizes=np.zeros((n, 4), np.int64),
+            roots=repeated(self._prior.roots, capacity if absorbs else 1),
+            laws=self._prior.laws.copy(),
+            data=tuple(np.zeros((first, self.context_dim + 2)) for _ in range(n)),
+            seats=tuple(np.zeros(first, np.int64) for _ in range(n)),
         )
 
     def update(self, state: GibbsState, context: Array, arm: int, reward: float, rng: Rng) -> GibbsState:
@@ -157,40 +227,87 @@ class GibbsEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
-        if state.sizes[a, 1] == state.seats[a].shape[0]:
-            state = with_room_for_reward(state, a)
-        if state.sizes[a, 0] + 2 > state.tables.shape[2]:
-            state = with_room_for_component(state)
+        state = self._with_room(state, a)
         if isinstance(self.rule, Budget):
-            moves, source = self.rule.moves, stream(rng)
-            left = kernels.learn(*state[:3], *self._prior, state.data[a], state.seats[a], a, x, y, moves, source)
-            return state if left == 0 else self.random_moves(state, a, left, rng)
-        kernels.seat(*state[:3], *self._prior, state.data[a], state.seats[a], a, x, y, stream(rng))
-        return self._sweep_until_settled(state, a, self.rule, rng)
+            state = self._learn(state, a, x, y, self.rule, rng)
+        else:
+            arrays = self._arrays(state, a)
+            kernels.seat(*arrays, a, x, y, stream(rng))
+            state = self._sweep_until_settled(state, a, self.rule, rng)
+        if self.half_life or self.learn_concentration or self.learn_discount:
+            self._after_step(state, int(state.sizes[:, kernels.EVER].sum()), rng)
+        return state
+
+    def _arrays(self, state: GibbsState, arm: int) -> Arrays:
+        return (*state[:3], self._prior.columns, *state[3:5], state.data[arm], state.seats[arm])
+
+    def _with_room(self, state: GibbsState, arm: int) -> GibbsState:
+        if state.sizes[arm, kernels.NEXT] == state.seats[arm].shape[0]:
+            if state.seats[arm].shape[0] == self.memory:
+                state.sizes[arm, kernels.NEXT] = 0
+            else:
+                state = with_room_for_reward(state, arm, self.memory)
+        if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
+            state = with_room_for_component(state, self._prior.roots)
+        return state
+
+    def _learn(self, state: GibbsState, arm: int, x: Array, y: float, rule: Budget, rng: Rng) -> GibbsState:
+        left = kernels.learn(*self._arrays(state, arm), arm, x, y, rule.moves, stream(rng))
+        if left > 0:
+            state = self.random_moves(state, arm, left, rng)
+        if rule.split_merge > 0 and rng.random() * state.sizes[arm, kernels.ROWS] < rule.moves:
+            state = self.split_merge(state, arm, rule.split_merge, rng)
+        return state
+
+    def _after_step(self, state: GibbsState, step: int, rng: Rng) -> None:
+        if self.half_life is not None:
+            interval = max(1, round(self.half_life / FADES))
+            if step % interval == 0:
+                self.fade(state, 0.5 ** (interval / self.half_life))
+        if step < REDRAW_EVERY or step % REDRAW_EVERY == 0:
+            self.redraw_hyperparameters(state, rng)
+
+    def redraw_hyperparameters(self, state: GibbsState, rng: Rng) -> None:
+        """Draw concentration and discount, where they are learned, given the seating of all arms; in place."""
+        learn = (self.learn_concentration is not None, self.learn_discount is not None)
+        if any(learn):
+            redraw(state.tables, state.sizes, state.laws, self._beliefs, *learn, stream(rng))
+
+    def fade(self, state: GibbsState, share: float) -> None:
+        """Let only a share of every arm's past remain; in place."""
+        for a in range(self.n_arms):
+            forget(*self._arrays(state, a), a, self._prior.roots[a, 0], share)
 
     def random_moves(self, state: GibbsState, arm: int, n_moves: int, rng: Rng) -> GibbsState:
         """State after that many Gibbs moves of uniformly drawn rewards of an arm."""
-        left = n_moves if state.sizes[arm, 1] > 0 else 0
+        left = n_moves if state.sizes[arm, kernels.ROWS] > 0 else 0
         while left > 0:
-            data, seats = state.data[arm], state.seats[arm]
-            left = kernels.random_moves(*state[:3], *self._prior, data, seats, arm, left, stream(rng))
-            state = with_room_for_component(state) if left > 0 else state
+            left = kernels.random_moves(*self._arrays(state, arm), arm, left, stream(rng))
+            state = with_room_for_component(state, self._prior.roots) if left > 0 else state
         return state
 
     def sweep(self, state: GibbsState, arm: int, rng: Rng) -> GibbsState:
         """State after one Gibbs move of every reward of an arm, in random order."""
-        left = int(state.sizes[arm, 1])
+        left = int(state.sizes[arm, kernels.ROWS])
         order = np.empty(left, np.int64)
         while left > 0:
-            data, seats = state.data[arm], state.seats[arm]
-            left = kernels.sweep(*state[:3], *self._prior, data, seats, arm, order, left, stream(rng))
-            state = with_room_for_component(state) if left > 0 else state
+            left = kernels.sweep(*self._arrays(state, arm), arm, order, left, stream(rng))
+            state = with_room_for_component(state, self._prior.roots) if left > 0 else state
+        return state
+
+    def split_merge(self, state: GibbsState, arm: int, n_proposals: int, rng: Rng) -> GibbsState:
+        """State after that many split-merge proposals for an arm."""
+        left = n_proposals
+        while left > 0:
+            left = split_merge(*self._arrays(state, arm), arm, left, stream(rng))
+            state = with_room_for_component(state, self._prior.roots) if left > 0 else state
         return state
 
     def _sweep_until_settled(self, state: GibbsState, arm: int, rule: Sweeps, rng: Rng) -> GibbsState:
         before = self.log_joint(state, arm)
         for _ in range(rule.max_sweeps):
             state = self.sweep(state, arm, rng)
+            state = self.split_merge(state, arm, rule.split_merge, rng)
             after = self.log_joint(state, arm)
             if abs(after - before) < rule.tolerance * abs(before):
                 break
@@ -199,22 +316,21 @@ class GibbsEngine:
 
     def log_joint(self, state: GibbsState, arm: int) -> float:
         """Log joint density of an arm's rewards and their seating."""
-        return kernels.log_joint(state.tables, state.sizes, self._prior.columns, self._prior.laws, arm)
+        return kernels.log_joint(state.tables, state.sizes, self._prior.columns, state.laws, arm)
 
     def draw_means(self, state: GibbsState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the seating, (n_draws, n_arms)."""
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        columns, _, laws = self._prior
-        exact = DRAWS[self.draws]
-        means.draw_means(state.tables, state.sizes, columns, laws, x, exact, out, stream(rng))
+        way = DRAWS[self.draws]
+        means.draw_means(state.tables, state.sizes, self._prior.columns, state.laws, x, way, out, stream(rng))
         return out
 
     def expected_means(self, state: GibbsState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward given the seating, (n_arms,)."""
         x = require_context(context, self.context_dim)
         out = np.empty(self.n_arms)
-        means.expected_means(state.tables, state.sizes, self._prior.columns, self._prior.laws, x, out)
+        means.expected_means(state.tables, state.sizes, self._prior.columns, state.laws, x, out)
         return out
 
     def n_components(self, state: GibbsState) -> IntArray:
@@ -222,16 +338,16 @@ class GibbsEngine:
         return state.sizes[:, 0].copy()
 
     def assignments(self, state: GibbsState, arm: int) -> IntArray:
-        """Component of each of an arm's rewards, numbered 0, 1, ... by place."""
-        n = state.sizes[arm, 1]
-        return np.asarray(state.labels[arm, 1][state.seats[arm][:n]])
+        """Component of each of an arm's rewards that can still move, oldest first, numbered 0, 1, ... by place."""
+        n, first = state.sizes[arm, kernels.ROWS], state.sizes[arm, kernels.NEXT]
+        return np.asarray(state.labels[arm, 1][np.roll(state.seats[arm][:n], -first)])
 
     def predictive(self, state: GibbsState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context, given the seating."""
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         n_components = int(state.sizes[a, 0])
-        shape, _, concentration, discount = self._prior.laws[a]
+        shape, _, concentration, discount = state.laws[a]
         places = np.column_stack([state.tables[a][:, :n_components], self._prior.columns[a]])
         m, q = np.empty(n_components + 1), np.empty(n_components + 1)
         means.locate(places, n_components + 1, x, m, q)
@@ -247,5 +363,5 @@ class GibbsEngine:
         points = require_array(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
         table, size = state.tables[a], int(state.sizes[a, 0])
-        means.draw_density(table, size, self._prior.laws[a], self._prior.columns[a], x, points, out, stream(rng))
+        means.draw_density(table, size, state.laws[a], self._prior.columns[a], x, points, out, stream(rng))
         return out

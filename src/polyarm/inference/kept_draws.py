@@ -55,8 +55,8 @@ class KeptDraws:
         """Every kept draw as a state of the engine, without its rewards."""
         for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True):
             table = np.ascontiguousarray(self.columns[:, start:stop])[None]
-            sizes = np.array([[stop - start, self.n_rewards]])
-            yield GibbsState(table, np.zeros((1, 2, 0), np.int64), sizes, (), ())
+            sizes = np.array([[stop - start, *[self.n_rewards] * 3]])
+            yield GibbsState(table, np.zeros((1, 2, 0), np.int64), sizes, *self._engine.init()[3:5], (), ())
 
     def draw_means(self, context: Array, rng: Rng) -> Array:
         """One posterior draw of the mean reward in this context per kept draw, (draws,)."""

@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import kernel, step
-from polyarm.kernels.root import coefficients, inverse, rotate_in
+from polyarm.kernels.root import coefficients, inverse, n_absorbed, rotate_in
 from polyarm.types import Array, IntArray
 
 COUNT, SCALE, LOG_DET, COEF, LOO, MOVES, MEAN = 0, 1, 2, 3, 4, 5, 6
@@ -164,14 +164,14 @@ def log_evidence(T: Array, k: int, prior: Array, a0: float) -> float:
 
 
 @step
-def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bool:
-    """Add (sign 1) or remove (sign -1) reward r; tell whether digits were lost.
+def rank_one(T: Array, k: int, data: Array, r: int, weight: float, v: Array) -> bool:
+    """Add reward r with a weight (1: wholly), or remove it with minus that weight; tell whether digits were lost.
 
-    V -= vv'/t,  U += v e/t,  b += e^2/(2t)  with v = Vx and t = sign + x'Vx; V by its factor M, column by column
+    V -= vv'/t,  U += v e/t,  b += e^2/(2t)  with v = Vx and t = 1/weight + x'Vx; V by its factor M, column by column
     (Carlson 1973).
     """
     d = v.shape[0]
-    t = sign
+    t = 1.0 / weight
     e = data[r, d]
     rounding = 0.0
     p = MEAN + d
@@ -186,7 +186,7 @@ def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bo
         rounding += abs(f) * size
         old = t
         t += f * f
-        if sign * t <= NOTHING:
+        if weight * t <= NOTHING:
             return True
         keep = math.sqrt(old / t)
         gain = f / (t * keep)
@@ -196,12 +196,12 @@ def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bo
             T[p, k] = keep * m - gain * v[i]
             v[i] += m * f
             p += 1
-    share = sign * t  # |V| falls by this factor when adding, rises by its inverse when removing
+    share = weight * t  # |V| falls by this factor when adding, rises by its inverse when removing
     for i in range(d):
         T[MEAN + i, k] += v[i] * e / t
     before = T[SCALE, k]
     T[SCALE, k] += e * e / (2.0 * t)
-    T[COUNT, k] += sign
+    T[COUNT, k] += weight
     T[MOVES, k] += 1.0
     T[LOG_DET, k] -= math.log(share)
     kept = min(share, 1.0 / share)
@@ -211,23 +211,9 @@ def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bo
 
 
 @kernel
-def rebuild(
-    T: Array, k: int, prior: Array, root: Array, data: Array, z: IntArray, n: int, label: int, without: int
-) -> None:
-    """Component k afresh from the rewards that carry its label, except the one numbered `without`.
-
-    data (n, dim + 2) holds x, y and the prior's log predictive of each reward.
-    """
-    d = root.shape[0] - 1
-    R = root.copy()
-    row = np.empty(d + 1)
-    count = 0.0
-    for i in range(n):
-        if z[i] == label and i != without:
-            for j in range(d + 1):
-                row[j] = data[i, j]
-            rotate_in(R, row)
-            count += 1.0
+def settle(T: Array, k: int, prior: Array, R: Array, count: float) -> None:
+    """Write component k from the square-root information of its rewards and the prior."""
+    d = R.shape[0] - 1
     U = np.empty(d)
     coefficients(R, U)
     M = np.empty(d * (d + 1) // 2)
@@ -239,3 +225,25 @@ def rebuild(
     T[COUNT, k] = count
     T[SCALE, k] = prior[SCALE] + 0.5 * R[d, d] * R[d, d]
     T[MOVES, k] = 0.0
+
+
+@kernel
+def rebuild(
+    T: Array, k: int, prior: Array, root: Array, data: Array, z: IntArray, n: int, label: int, without: int
+) -> None:
+    """Component k afresh from the rewards that carry its label, except the one numbered `without`.
+
+    data (n, dim + 2) holds x, y and the prior's log predictive of each reward; root is the square-root information
+    of the prior and of rewards absorbed earlier.
+    """
+    d = root.shape[0] - 1
+    R = root.copy()
+    row = np.empty(d + 1)
+    count = n_absorbed(R)
+    for i in range(n):
+        if z[i] == label and i != without:
+            for j in range(d + 1):
+                row[j] = data[i, j]
+            rotate_in(R, row)
+            count += 1.0
+    settle(T, k, prior, R, count)

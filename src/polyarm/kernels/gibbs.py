@@ -3,13 +3,15 @@
 T        (rows, C)    the arm's components, side by side (component.py)
 label    (C,)         label of the component at each place; the first K places are in use
 place    (C,)         place of each label: the inverse of `label`, so that rewards are never relabelled
-size     (2,)         K components in use, n rewards
+size     (4,)         K components in use, n rewards that can move, row of the next reward, rewards ever
 prior    (rows,)      column of an empty component
-root     (d+1, d+1)   square-root information of the prior (root.py)
+root     (B, d+1, d+1) square-root information (root.py) of the prior and of what each label has absorbed for good;
+                      B = 1 while nothing ever is
 law      (4,)         a0, b0, concentration, discount
 data     (N, d + 2)   x, y and the prior's log predictive of each reward
 z        (N,)         label of each reward
 
+A row that comes round again is absorbed: its reward stays in its component's statistics and can move no more.
 A kernel stops when the table is full and says how much is left to do; the caller makes room and calls again.
 """
 
@@ -34,11 +36,21 @@ from polyarm.kernels.component import (
     reset,
     residuals,
 )
+from polyarm.kernels.root import absorb
 from polyarm.kernels.seating import draw_index, log_partition, shuffle
 from polyarm.types import Array, IntArray, Rng
 
 CAREFUL = 1e-6  # a leverage this close to one, or a scale that falls to this share, leaves under ten digits
 ROUNDING = 1.0 - 1e-9  # b >= b0 always; a scale that falls further below has lost digits
+
+
+K_USED, ROWS, NEXT, EVER = 0, 1, 2, 3
+
+
+@step
+def home(root: Array, label: int) -> int:
+    """Where the square-root information stands that a component of that label starts from."""
+    return label if root.shape[0] > 1 else 0
 
 
 @step
@@ -63,7 +75,7 @@ def add(
 ) -> None:
     """Add reward i, which already carries the label, to component k."""
     if rank_one(T, k, data, i, 1.0, v):
-        rebuild(T, k, prior, root, data, z, n, label, -1)
+        rebuild(T, k, prior, root[home(root, label)], data, z, n, label, -1)
     refresh(T, k, law[0], law[3])
 
 
@@ -83,7 +95,7 @@ def remove(
 ) -> None:
     """Remove reward i, which no longer carries the label, from component k."""
     if rank_one(T, k, data, i, -1.0, v) or T[SCALE, k] < law[1] * ROUNDING:
-        rebuild(T, k, prior, root, data, z, n, label, -1)
+        rebuild(T, k, prior, root[home(root, label)], data, z, n, label, -1)
     refresh(T, k, law[0], law[3])
 
 
@@ -126,7 +138,7 @@ def log_without(
     T: Array, spare: int, prior: Array, root: Array, law: Array, data: Array, z: IntArray, n: int, i: int
 ) -> float:
     """Log weight of reward i for its own component, rebuilt without it in a spare place: slow, exact."""
-    rebuild(T, spare, prior, root, data, z, n, z[i], i)
+    rebuild(T, spare, prior, root[home(root, z[i])], data, z, n, z[i], i)
     refresh(T, spare, law[0], law[3])
     s, e = np.empty(T.shape[1]), np.empty(T.shape[1])
     residuals(T, spare + 1, data, i, s, e)
@@ -344,24 +356,28 @@ def seat(
     y: float,
     source: Stream,
 ) -> None:
-    """Append a reward to the arm's data and draw its seat given the others; the table must have room."""
+    """Write a reward to its row of the arm's data and draw its seat given the others; the table must have room."""
     rng = generator(source)
     T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
     prior, law = priors[arm], laws[arm]
     d = x.shape[0]
-    n = size[1]
+    i = size[NEXT]
+    if i < size[ROWS]:
+        absorb(roots[arm, home(roots[arm], z[i])], data[i, : d + 1].copy())
     for j in range(d):
-        data[n, j] = x[j]
-    data[n, d] = y
-    data[n, d + 1] = prior_log_predictive(prior, law[0], data, n)
+        data[i, j] = x[j]
+    data[i, d] = y
+    data[i, d + 1] = prior_log_predictive(prior, law[0], data, i)
     logw, s, e = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(T.shape[1])
-    score(T, size, law, data, n, logw, s, e)
+    score(T, size, law, data, i, logw, s, e)
     k = draw_index(logw, size[0] + 1, rng)
     if k == size[0]:
         open_place(T, label, place, size, prior)
-    z[n] = label[k]
-    size[1] += 1
-    add(T, k, prior, roots[arm], law, data, z, n + 1, n, label[k], np.empty(d))
+    z[i] = label[k]
+    size[NEXT] = i + 1
+    size[ROWS] = max(size[ROWS], i + 1)
+    size[EVER] += 1
+    add(T, k, prior, roots[arm], law, data, z, size[ROWS], i, label[k], np.empty(d))
 
 
 @kernel

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels._jit import Stream, generator, kernel, step
 from polyarm.kernels.component import COUNT, MEAN, NOTHING, SCALE
 from polyarm.types import Array, IntArray, Rng
 
@@ -39,6 +39,15 @@ def locate(T: Array, n_places: int, x: Array, m: Array, q: Array) -> None:
             square += f * f
         m[k] = mean
         q[k] = square
+
+
+@step
+def n_held(T: Array, K: int) -> float:
+    """Rewards in the first K components: a whole number unless they fade."""
+    n = 0.0
+    for k in range(K):
+        n += T[COUNT, k]
+    return n
 
 
 @kernel
@@ -69,7 +78,7 @@ def draw_tail(mass: float, total: float, discount: float, m: float, q: float, a0
 
 @kernel
 def draw_exact(
-    T: Array, K: int, n: int, law: Array, m: Array, q: Array, m0: float, q0: float, whole: bool, rng: Rng
+    T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: float, q0: float, whole: bool, rng: Rng
 ) -> float:
     """A draw of the mean functional from its posterior given the seating; one atom for the tail unless it is whole."""
     a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
@@ -92,7 +101,7 @@ def draw_exact(
 
 
 @kernel
-def draw_paper(T: Array, K: int, n: int, law: Array, m: Array, q: Array, m0: float, q0: float, rng: Rng) -> float:
+def draw_paper(T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: float, q0: float, rng: Rng) -> float:
     """A draw as in the paper's equation for mu: expected weights, one new atom."""
     a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
     value = 0.0
@@ -121,7 +130,8 @@ def draw_means(
     m, q = np.empty(tables.shape[2]), np.empty(tables.shape[2])
     m0, q0 = np.empty(1), np.empty(1)
     for arm in range(tables.shape[0]):
-        K, n = sizes[arm, 0], sizes[arm, 1]
+        K = sizes[arm, 0]
+        n = n_held(tables[arm], K)
         locate(tables[arm], K, x, m, q)
         locate(priors[arm].reshape(-1, 1), 1, x, m0, q0)
         for draw in range(out.shape[0]):
@@ -136,7 +146,8 @@ def expected_means(tables: Array, sizes: IntArray, priors: Array, laws: Array, x
     """Fill out (n_arms,) with the posterior expectation of every arm's mean reward given the seating."""
     m, q = np.empty(max(1, tables.shape[2])), np.empty(max(1, tables.shape[2]))
     for arm in range(tables.shape[0]):
-        K, n = sizes[arm, 0], sizes[arm, 1]
+        K = sizes[arm, 0]
+        n = n_held(tables[arm], K)
         concentration, discount = laws[arm, 2], laws[arm, 3]
         locate(priors[arm].reshape(-1, 1), 1, x, m, q)
         total = (concentration + K * discount) * m[0]

@@ -4,12 +4,16 @@ x    (d,)        context            y   reward
 R    (d+1, d+1)  upper triangular factor of the information about (w, y):  the rows r of [prior; data] are kept as
                  R'R = sum r r',  r = (x, y);  R[:d, :d]'R[:d, :d] = V^-1,  R[:d, d] = R[:d, :d] U,
                  and R[d, d]^2 is what remains of sum (y - x'U)^2 + (U - U0)'V0^-1(U - U0), twice the growth of b
+                 R[d, 0], below the diagonal and no part of the factor, is the number of rewards whose rows it has
+                 absorbed for good: 0 for a prior
 row  (d+1,)      the row being rotated in; it is used up
 """
 
 import math
 
-from polyarm.kernels._jit import kernel
+import numpy as np
+
+from polyarm.kernels._jit import kernel, step
 from polyarm.types import Array
 
 
@@ -28,6 +32,35 @@ def rotate_in(R: Array, row: Array) -> None:
                 old = R[i, j]
                 R[i, j] = c * old + s * row[j]
                 row[j] = c * row[j] - s * old
+
+
+@step
+def n_absorbed(R: Array) -> float:
+    """Rewards, perhaps faded to a soft count, that were absorbed for good."""
+    return R[R.shape[0] - 1, 0]
+
+
+@kernel
+def absorb(R: Array, row: Array) -> None:
+    """Add the information of one reward for good."""
+    rotate_in(R, row)
+    R[R.shape[0] - 1, 0] += 1.0
+
+
+@kernel
+def fade(R: Array, root: Array, share: float) -> None:
+    """Let only a share of the rewards' information remain: R'R becomes share R'R + (1 - share) root'root."""
+    m = R.shape[0]
+    left = share * n_absorbed(R)
+    for i in range(m):
+        for j in range(i, m):
+            R[i, j] *= math.sqrt(share)
+    for i in range(m):
+        row = np.zeros(m)
+        for j in range(i, m):
+            row[j] = math.sqrt(1.0 - share) * root[i, j]
+        rotate_in(R, row)
+    R[m - 1, 0] = left
 
 
 @kernel

@@ -7,13 +7,28 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from polyarm.errors import InvalidArgument, require, require_count, require_name
-from polyarm.inference import Budget, ConjugateEngine, FeatureEngine, GibbsEngine, RobustEngine, Sweeps
+from polyarm.inference import (
+    ConjugateEngine,
+    FeatureEngine,
+    GibbsEngine,
+    HierarchicalEngine,
+    RobustEngine,
+    Sweeps,
+    make_engine,
+)
 from polyarm.inference.gibbs import Draws
-from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
+from polyarm.inference.student import StudentEngine
+from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.policies.information import InformationDirected
 from polyarm.policies.initial_pulls import InitialPulls
+from polyarm.policies.linear_ucb import LinearUCB
+from polyarm.policies.median_of_means import MedianOfMeansUCB
+from polyarm.policies.npts import NonparametricTS
 from polyarm.policies.optimistic import OptimisticSampling
+from polyarm.policies.phe import LinearPHE
+from polyarm.policies.subsampling import RandomBlockDuels
 from polyarm.policies.thompson import ThompsonSampling
+from polyarm.policies.ucb_v import UCBV
 from polyarm.policies.uniform import Uniform
 from polyarm.types import AnyPolicy
 
@@ -30,11 +45,21 @@ def nonparametric(
     prior_scale: float = 1.0,
     draws: Draws = "exact",
     moves: int = 64,
+    engine: str = "budget",
+    memory: int | None = None,
+    half_life: float | None = None,
 ) -> AnyPolicy:
-    """Our default: Dirichlet-process mixtures, exact draws of the mean, constant time per reward."""
+    """Our default: Dirichlet-process mixtures, exact draws of the mean, constant time per reward.
+
+    `engine` names another way to infer; `memory` bounds the state, `half_life` forgets: see GibbsEngine.
+    """
     base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
     arms = [LinearMixture(base, concentration, discount)] * n_arms
-    return ThompsonSampling(GibbsEngine(arms, Budget(moves), draws))
+    options: dict[str, Any] = {"moves": moves} if engine == "budget" else {}
+    if engine in ("budget", "gibbs"):
+        options["draws"] = draws
+    options |= {name: value for name, value in (("memory", memory), ("half_life", half_life)) if value is not None}
+    return ThompsonSampling(make_engine(engine, arms, **options))
 
 
 def robust(
@@ -85,6 +110,26 @@ def pitman_yor(
     return nonparametric(n_arms, context_dim, concentration=concentration, discount=discount, **options)
 
 
+def hierarchical(
+    n_arms: int,
+    context_dim: int,
+    *,
+    concentration: float = 1.0,
+    discount: float = 0.0,
+    shared_concentration: float = 1.0,
+    shared_discount: float = 0.0,
+    prior_mean: ArrayLike = 0.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+    moves: int = 64,
+) -> AnyPolicy:
+    """Mixtures whose components the arms share (the paper's appendix A): arms learn from each other's rewards."""
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    model = HierarchicalMixture(base, concentration, discount, shared_concentration, shared_discount)
+    return ThompsonSampling(HierarchicalEngine(model, n_arms, moves))
+
+
 def linear(
     n_arms: int,
     context_dim: int,
@@ -98,6 +143,22 @@ def linear(
     """Linear Thompson sampling with the exact normal-inverse-gamma posterior, or a known noise variance."""
     base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
     return ThompsonSampling(ConjugateEngine([LinearGaussian(base, noise_var)] * n_arms))
+
+
+def linear_student_t(
+    n_arms: int,
+    context_dim: int,
+    *,
+    dof: float = 3.0,
+    n_sweeps: int = 1,
+    prior_mean: ArrayLike = 0.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+) -> AnyPolicy:
+    """Linear Thompson sampling with Student-t noise, by Gibbs sampling over the precisions of the rewards."""
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    return ThompsonSampling(StudentEngine([LinearGaussian(base)] * n_arms, dof, n_sweeps))
 
 
 def linear_showdown(n_arms: int, context_dim: int, *, initial_pulls: int = 2, **options: Any) -> AnyPolicy:
@@ -147,10 +208,18 @@ PRESETS: dict[str, Callable[..., AnyPolicy]] = {
     "robust": robust,
     "nonparametric-paper": nonparametric_paper,
     "pitman-yor": pitman_yor,
+    "hierarchical": hierarchical,
     "linear": linear,
     "linear-showdown": linear_showdown,
     "gaussian": gaussian,
     "oracle-mixture": oracle_mixture,
+    "linear-ucb": LinearUCB,
+    "linear-student-t": linear_student_t,
+    "linear-phe": LinearPHE,
+    "npts": NonparametricTS,
+    "rb-sda": RandomBlockDuels,
+    "ucb-v": UCBV,
+    "median-of-means-ucb": MedianOfMeansUCB,
     "uniform": uniform,
 }
 

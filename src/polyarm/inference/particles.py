@@ -1,0 +1,146 @@
+"""Particles: weighted seatings that need no history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require, require_arm, require_context, require_count, require_reward
+from polyarm.inference.gibbs import Prior, grown, prior_of
+from polyarm.kernels import particles as kernels
+from polyarm.kernels._jit import stream
+from polyarm.kernels.component import LANES, n_rows
+from polyarm.kernels.particles import PARTICLES
+from polyarm.models import LinearMixture
+from polyarm.types import Array, Codes, IntArray, Rng
+
+FIRST_POOL = 4 * LANES  # components of an arm's pool there is room for at first; it doubles when full
+FIRST_LENGTH = 4  # components of a particle there is room for at first; it doubles when full
+
+
+class Cloud(NamedTuple):
+    """The particles of one arm; see kernels.particles for the layout."""
+
+    table: Array
+    roots: Array
+    marks: Codes
+    members: IntArray
+    lengths: IntArray
+    weights: Array
+    codes: Codes
+    size: IntArray
+    log_evidence: Array
+
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        return {"table": (1,), "roots": (0,), "marks": (0,), "members": (1,)}
+
+
+class ParticleState(NamedTuple):
+    """The particles of every arm."""
+
+    clouds: tuple[Cloud, ...]
+
+
+def with_room(cloud: Cloud) -> Cloud:
+    """The cloud with room for another reward's components, in the pool and in every particle."""
+    n_particles, pool, _ = (int(n) for n in cloud.size)
+    while pool + min(pool + 1, len(cloud.weights)) > cloud.table.shape[1]:
+        marks = np.concatenate([cloud.marks, np.zeros_like(cloud.marks)])
+        cloud = cloud._replace(table=grown(cloud.table), roots=grown(cloud.roots, axis=0), marks=marks)
+    if cloud.lengths[:n_particles].max() == cloud.members.shape[1]:
+        members = np.concatenate([cloud.members, np.zeros_like(cloud.members)], axis=1)
+        cloud = cloud._replace(members=members)
+    return cloud
+
+
+@dataclass(frozen=True, eq=False)
+class ParticleEngine:
+    """Mixtures of linear regressions by n_particles weighted seatings per arm, resampled optimally.
+
+    It keeps no history.  The posterior is exact as long as every seating fits: until n rewards of an arm for
+    n_particles of at least Bell(n); then past seatings are never revised, and the error grows slowly with n.
+    """
+
+    arms: Sequence[LinearMixture]
+    n_particles: int = 100
+    _prior: Prior = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require(len(self.arms) > 0, "arms", "at least one model", self.arms)
+        dims = {arm.base.dim for arm in self.arms}
+        require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
+        require_count(self.n_particles, "n_particles")
+        object.__setattr__(self, "_prior", prior_of(self.arms))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.arms)
+
+    @property
+    def context_dim(self) -> int:
+        """Length of a context."""
+        return self.arms[0].base.dim
+
+    def init(self) -> ParticleState:
+        """State before any reward: one particle without components."""
+        return ParticleState(tuple(self._empty_cloud() for _ in self.arms))
+
+    def _empty_cloud(self) -> Cloud:
+        d, n = self.context_dim, self.n_particles
+        weights = np.zeros(n)
+        weights[0] = 1.0
+        return Cloud(
+            table=np.zeros((n_rows(d), FIRST_POOL)),
+            roots=np.zeros((FIRST_POOL, d + 1, d + 1)),
+            marks=np.zeros(FIRST_POOL, np.uint64),
+            members=np.zeros((n, FIRST_LENGTH), np.int64),
+            lengths=np.zeros(n, np.int64),
+            weights=weights,
+            codes=np.zeros(n, np.uint64),
+            size=np.array([1, 0, 0]),
+            log_evidence=np.zeros(1),
+        )
+
+    def update(self, state: ParticleState, context: Array, arm: int, reward: float, rng: Rng) -> ParticleState:
+        """State after one reward."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        data = np.append(x, (require_reward(reward), 0.0))[None]
+        cloud = with_room(state.clouds[a])
+        columns, roots, laws = self._prior
+        kernels.learn(*cloud, columns[a], roots[a, 0], laws[a], data, data[0, :-1].view(np.uint64), stream(rng))
+        return ParticleState((*state.clouds[:a], cloud, *state.clouds[a + 1 :]))
+
+    def draw_means(self, state: ParticleState, context: Array, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of every arm's mean reward, (n_draws, n_arms)."""
+        x = require_context(context, self.context_dim)
+        out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
+        columns, _, laws = self._prior
+        for a, c in enumerate(state.clouds):
+            kernels.draw_means(
+                c.table, c.members, c.lengths, c.weights, c.size, columns[a], laws[a], x, out[a], stream(rng)
+            )
+        return np.ascontiguousarray(out.T)
+
+    def expected_means(self, state: ParticleState, context: Array) -> Array:
+        """Posterior expectation of every arm's mean reward, (n_arms,)."""
+        x = require_context(context, self.context_dim)
+        columns, _, laws = self._prior
+        return np.array(
+            [
+                kernels.expected_mean(c.table, c.members, c.lengths, c.weights, c.size, columns[a], laws[a], x)
+                for a, c in enumerate(state.clouds)
+            ]
+        )
+
+    def n_components(self, state: ParticleState) -> IntArray:
+        """Components of every arm's heaviest particle, (n_arms,)."""
+        return np.array([c.lengths[c.weights[: c.size[PARTICLES]].argmax()] for c in state.clouds])
+
+    def log_evidence(self, state: ParticleState, arm: int) -> float:
+        """Estimate of the log marginal density of an arm's rewards; exact while every seating fits."""
+        return float(state.clouds[require_arm(arm, self.n_arms)].log_evidence[0])

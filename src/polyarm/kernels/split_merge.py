@@ -1,0 +1,202 @@
+"""Split-merge proposals with sequential allocation (Dahl & Newcomb 2022), on the layout of gibbs.py.
+
+i, j     two rewards; if they share a component a split is proposed, else a merge
+H        (rows, 4)  scratch components: 0 holds i, 1 holds j, 2 holds both; the last only fills the lanes
+side     (n,)       0 or 1 for rewards allocated to either, -1 for the others
+order    (M,)       the other rewards of the component(s), in random order
+log q    log probability of the allocation
+log A    log(c + K d) + lgamma(n_0 - d) + lgamma(n_1 - d) - lgamma(1 - d) - lgamma(n_0 + n_1 - d)
+         + log m(H_0) + log m(H_1) - log m(H_2) - log q,  K = components after the merge; a merge has -log A
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels.component import (
+    COEF,
+    COUNT,
+    SCALE,
+    log_evidence,
+    log_mass,
+    log_predictive,
+    refresh,
+    reset,
+    residuals,
+)
+from polyarm.kernels.component import rebuild as rebuild_component
+from polyarm.kernels.gibbs import add, close_place, has_room, home, open_place
+from polyarm.kernels.root import n_absorbed
+from polyarm.types import Array, IntArray, Rng
+
+
+@kernel
+def others_of(z: IntArray, n: int, i: int, j: int, whole: IntArray, order: IntArray, rng: Rng) -> int:
+    """Mark the rewards seated with i or j in `whole`; write all but i and j, shuffled, to `order`; return how many."""
+    M = 0
+    for t in range(n):
+        if z[t] == z[i] or z[t] == z[j]:
+            whole[t] = 1
+            if t not in (i, j):
+                other = int(rng.random() * (M + 1))
+                order[M] = order[other]
+                order[other] = t
+                M += 1
+    return M
+
+
+@kernel
+def allocate(
+    H: Array,
+    side: IntArray,
+    order: IntArray,
+    M: int,
+    splitting: bool,
+    prior: Array,
+    root: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    i: int,
+    j: int,
+    rng: Rng,
+) -> float:
+    """Send the rewards of `order` to i's side or j's one by one, as they are seated unless splitting; return log q."""
+    n = side.shape[0]
+    v = np.empty(data.shape[1] - 2)
+    s, e = np.empty(4), np.empty(4)
+    log_q = 0.0
+    for m in range(-2, M):
+        t = order[m] if m >= 0 else (i if m == -2 else j)
+        if m >= 0:
+            residuals(H, 4, data, t, s, e)
+            w0 = log_predictive(H[COEF, 0], law[0] + 0.5 * H[COUNT, 0], H[SCALE, 0], s[0], e[0])
+            w1 = log_predictive(H[COEF, 1], law[0] + 0.5 * H[COUNT, 1], H[SCALE, 1], s[1], e[1])
+            log_p0 = -np.logaddexp(0.0, w1 - w0)
+            first = math.log(rng.random()) < log_p0 if splitting else z[t] == z[i]
+            log_q += log_p0 if first else log_p0 + w1 - w0
+        else:
+            first = t == i
+        side[t] = 0 if first else 1
+        add(H, side[t], prior, root, law, data, side, n, t, side[t], v)
+    return log_q
+
+
+@kernel
+def log_ratio(H: Array, K: int, prior: Array, law: Array, log_q: float) -> float:
+    """Log acceptance ratio of the split; K components stand in the merged state."""
+    c, d = law[2], law[3]
+    n0, n1 = H[COUNT, 0], H[COUNT, 1]
+    seating = log_mass(c + K * d) + math.lgamma(n0 - d) + math.lgamma(n1 - d)
+    seating -= math.lgamma(1.0 - d) + math.lgamma(n0 + n1 - d)
+    a0 = law[0]
+    fit = log_evidence(H, 0, prior, a0) + log_evidence(H, 1, prior, a0) - log_evidence(H, 2, prior, a0)
+    return seating + fit - log_q
+
+
+@kernel
+def split(
+    T: Array,
+    label: IntArray,
+    place: IntArray,
+    size: IntArray,
+    prior: Array,
+    z: IntArray,
+    k: int,
+    H: Array,
+    side: IntArray,
+) -> None:
+    """Let j's side leave component k for a new one."""
+    new = open_place(T, label, place, size, prior)
+    T[:, k] = H[:, 0]
+    T[:, new] = H[:, 1]
+    for t in range(side.shape[0]):
+        if side[t] == 1:
+            z[t] = label[new]
+
+
+@kernel
+def merge(
+    T: Array, label: IntArray, place: IntArray, size: IntArray, z: IntArray, i: int, j: int, H: Array, side: IntArray
+) -> None:
+    """Let the component of j join that of i."""
+    kept, gone = z[i], z[j]
+    T[:, place[kept]] = H[:, 2]
+    for t in range(side.shape[0]):
+        if side[t] == 1:
+            z[t] = kept
+    close_place(T, label, place, size, place[gone])
+
+
+@kernel
+def propose(
+    T: Array,
+    label: IntArray,
+    place: IntArray,
+    size: IntArray,
+    prior: Array,
+    roots: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    rng: Rng,
+) -> None:
+    """One proposal; components with absorbed rewards are left alone, in both directions."""
+    n, K = size[1], size[0]
+    i = int(rng.random() * n)
+    j = int(rng.random() * (n - 1))
+    j += 1 if j >= i else 0
+    root = roots[home(roots, z[i])]
+    if n_absorbed(root) > 0.0 or n_absorbed(roots[home(roots, z[j])]) > 0.0:
+        return
+    side, whole, order = np.full(n, -1), np.zeros(n, np.int64), np.empty(n, np.int64)
+    M = others_of(z, n, i, j, whole, order, rng)
+    H = np.empty((T.shape[0], 4))
+    for h in range(4):
+        reset(H, h, prior)
+    splitting = z[i] == z[j]
+    log_q = allocate(H, side, order, M, splitting, prior, root.reshape(1, *root.shape), law, data, z, i, j, rng)
+    rebuild_component(H, 2, prior, root, data, whole, n, 1, -1)
+    refresh(H, 2, law[0], law[3])
+    A = log_ratio(H, K if splitting else K - 1, prior, law, log_q)
+    if math.log(rng.random()) < (A if splitting else -A):
+        if splitting:
+            split(T, label, place, size, prior, z, place[z[i]], H, side)
+        else:
+            merge(T, label, place, size, z, i, j, H, side)
+
+
+@kernel
+def split_merge(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    priors: Array,
+    roots: Array,
+    laws: Array,
+    data: Array,
+    z: IntArray,
+    arm: int,
+    n_proposals: int,
+    source: Stream,
+) -> int:
+    """Make proposals for one arm; return how many are left when the table was full."""
+    rng = generator(source)
+    for left in range(n_proposals, 0, -1):
+        if not has_room(tables[arm], sizes[arm]):
+            return left
+        if sizes[arm, 1] > 1:
+            propose(
+                tables[arm],
+                labels[arm, 0],
+                labels[arm, 1],
+                sizes[arm],
+                priors[arm],
+                roots[arm],
+                laws[arm],
+                data,
+                z,
+                rng,
+            )
+    return 0

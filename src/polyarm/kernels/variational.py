@@ -1,0 +1,190 @@
+"""Soft seating of one arm's rewards: zero-order collapsed variational Bayes (Asuncion et al. 2009), streamed.
+
+T     (rows, C)   components, side by side (component.py); counts n_k are soft; a place is free below EMPTY;
+                  the first `most` may be used
+r     (N, C)      responsibility of each component for each reward; rows sum to one
+size  (2,)        rewards n, and the reward that is refreshed next
+data  (N, d + 2)  x, y and the prior's log predictive of each reward
+law   (4,)        a0, b0, concentration c, discount d
+
+r_k is proportional to (n_k - d) times the predictive density, the reward's own share removed; a place that nobody
+else uses counts as new, with mass c + K d.  A component opens only when a reward arrives and its new one would get
+more than `opening`: with creation in refreshes all components drift to one symmetric fixed point.
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels.component import (
+    COEF,
+    COUNT,
+    SCALE,
+    log_mass,
+    log_predictive,
+    prior_log_predictive,
+    rank_one,
+    refresh,
+    reset,
+    residuals,
+    settle,
+)
+from polyarm.kernels.means import draw_exact, locate
+from polyarm.kernels.root import rotate_in
+from polyarm.types import Array, IntArray
+
+EMPTY = 1e-6  # a component with less than this is a free place
+NEGLIGIBLE = 1e-4  # responsibilities below this are none
+REWARDS, TURN = 0, 1
+
+
+@kernel
+def rebuild_soft(T: Array, k: int, prior: Array, root: Array, data: Array, r: Array, n: int) -> None:
+    """Component k afresh from the responsibilities."""
+    m = root.shape[0]
+    R = root.copy()
+    count = 0.0
+    for i in range(n):
+        if r[i, k] > 0.0:
+            count += r[i, k]
+            rotate_in(R, math.sqrt(r[i, k]) * data[i, :m])
+    settle(T, k, prior, R, count)
+
+
+@kernel
+def share_out(
+    T: Array, prior: Array, root: Array, law: Array, data: Array, r: Array, n: int, i: int, sign: float
+) -> None:
+    """Add reward i to every component by its responsibilities (sign 1), or take it out again (sign -1, r is zeroed)."""
+    v = np.empty(data.shape[1] - 2)
+    for k in range(T.shape[1]):
+        w = sign * r[i, k]
+        if w != 0.0:
+            if sign < 0.0:
+                r[i, k] = 0.0
+            if rank_one(T, k, data, i, w, v) or T[SCALE, k] < prior[SCALE]:
+                rebuild_soft(T, k, prior, root, data, r, n)
+            if T[COUNT, k] < EMPTY:
+                reset(T, k, prior)
+            else:
+                refresh(T, k, law[0], law[3])
+
+
+@kernel
+def responsibilities(
+    T: Array, law: Array, data: Array, i: int, own: Array, most: int, opening: float, out: Array
+) -> None:
+    """Write the responsibilities for reward i, which is in no component; `own` are those it had before, or zeros."""
+    C = T.shape[1]
+    s, e = np.empty(C), np.empty(C)
+    residuals(T, C, data, i, s, e)
+    K = 0
+    free = -1
+    for k in range(most - 1, -1, -1):
+        if T[COUNT, k] >= EMPTY:
+            K += 1
+        elif free < 0 or own[k] >= own[free]:
+            free = k
+    arriving = own.sum() == 0.0
+    new = log_mass(law[2] + K * law[3]) + data[i, data.shape[1] - 1] if K > 0 else 0.0
+    top = -math.inf
+    for k in range(C):
+        out[k] = -math.inf
+        if T[COUNT, k] >= EMPTY:
+            out[k] = log_predictive(T[COEF, k], law[0] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
+        elif k == free and (arriving or own[k] > 0.0):
+            out[k] = new
+        top = max(top, out[k])
+    total = 0.0
+    for k in range(C):
+        out[k] = math.exp(out[k] - top) if out[k] > -math.inf else 0.0
+        total += out[k]
+    if arriving and free >= 0 and out[free] < total and out[free] <= opening * total:
+        out[free] = 0.0
+    cut_off(out)
+
+
+@kernel
+def cut_off(out: Array) -> None:
+    """Make the entries sum to one, without the negligible ones."""
+    total = out.sum()
+    for k in range(out.shape[0]):
+        if out[k] < NEGLIGIBLE * total:
+            out[k] = 0.0
+    out /= out.sum()
+
+
+@kernel
+def learn(
+    T: Array,
+    r: Array,
+    size: IntArray,
+    data: Array,
+    prior: Array,
+    root: Array,
+    law: Array,
+    x: Array,
+    y: float,
+    most: int,
+    opening: float,
+    n_refreshes: int,
+) -> None:
+    """Share out a new reward, then refresh the next ones in turn; data and r must have room."""
+    d = x.shape[0]
+    i = size[REWARDS]
+    data[i, :d] = x
+    data[i, d] = y
+    data[i, d + 1] = prior_log_predictive(prior, law[0], data, i)
+    r[i] = 0.0
+    own = np.zeros(T.shape[1])
+    responsibilities(T, law, data, i, own, most, opening, r[i])
+    size[REWARDS] = n = i + 1
+    share_out(T, prior, root, law, data, r, n, i, 1.0)
+    for _ in range(min(n_refreshes, n)):
+        j = size[TURN] % n
+        own[:] = r[j]
+        share_out(T, prior, root, law, data, r, n, j, -1.0)
+        responsibilities(T, law, data, j, own, most, opening, r[j])
+        share_out(T, prior, root, law, data, r, n, j, 1.0)
+        size[TURN] = j + 1
+
+
+@kernel
+def gather(T: Array, discount: float, held: Array) -> int:
+    """Copy the components that have a positive mass to `held`, side by side; return how many."""
+    K = 0
+    for k in range(T.shape[1]):
+        if T[COUNT, k] - discount > EMPTY:
+            held[:, K] = T[:, k]
+            K += 1
+    return K
+
+
+@kernel
+def draw_means(T: Array, prior: Array, law: Array, x: Array, out: Array, source: Stream) -> None:
+    """Fill out (n_draws,) with draws of the mean reward given the soft seating."""
+    rng = generator(source)
+    held = np.empty(T.shape)
+    m, q, m0, q0 = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(1), np.empty(1)
+    K = gather(T, law[3], held)
+    locate(held, K, x, m, q)
+    locate(prior.reshape(-1, 1), 1, x, m0, q0)
+    for draw in range(out.shape[0]):
+        out[draw] = draw_exact(held, K, 0.0, law, m, q, m0[0], q0[0], True, rng)
+
+
+@kernel
+def expected_mean(T: Array, prior: Array, law: Array, x: Array) -> float:
+    """Expectation of the mean reward given the soft seating."""
+    held = np.empty(T.shape)
+    m, q, m0, q0 = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(1), np.empty(1)
+    K = gather(T, law[3], held)
+    locate(held, K, x, m, q)
+    locate(prior.reshape(-1, 1), 1, x, m0, q0)
+    mass = law[2] + K * law[3]
+    value = mass * m0[0]
+    for k in range(K):
+        value += (held[COUNT, k] - law[3]) * m[k]
+        mass += held[COUNT, k] - law[3]
+    return value / mass

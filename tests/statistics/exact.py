@@ -1,0 +1,94 @@
+"""The posterior over every partition of a few rewards, from textbook formulas that share no code with the kernels."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from polyarm.models import LinearMixture, NormalInverseGamma
+from polyarm.types import Array, IntArray
+
+Partition = tuple[int, ...]  # component of each reward, numbered in order of appearance
+
+
+def partitions(n: int) -> Iterator[Partition]:
+    """Every partition of n rewards."""
+    if n == 0:
+        yield ()
+        return
+    for head in partitions(n - 1):
+        for k in range(max(head, default=-1) + 2):
+            yield (*head, k)
+
+
+def canonical(labels: Sequence[int] | IntArray) -> Partition:
+    """Labels renumbered in order of appearance."""
+    seen: dict[int, int] = {}
+    return tuple(seen.setdefault(int(label), len(seen)) for label in labels)
+
+
+def log_eppf(counts: Sequence[int], concentration: float, discount: float) -> float:
+    """Log probability of a partition with these block sizes, seated one by one."""
+    n, total = 0, 0.0
+    for blocks, count in enumerate(counts):
+        for j in range(count):
+            mass = j - discount if j else concentration + blocks * discount
+            total += np.log(mass) - np.log(n + concentration) if n else 0.0
+            n += 1
+    return float(total)
+
+
+def log_evidence(x: Array, y: Array, base: NormalInverseGamma) -> float:
+    """Log marginal density of linear-Gaussian rewards: a multivariate Student t."""
+    n = len(y)
+    shape, scale = base.shape, base.scale
+    spread = np.eye(n) + x @ base.covariance_matrix @ x.T
+    gap = y - x @ base.mean_vector
+    rest = scale + 0.5 * gap @ np.linalg.solve(spread, gap)
+    return float(
+        gammaln(shape + n / 2)
+        - gammaln(shape)
+        + shape * np.log(scale)
+        - (shape + n / 2) * np.log(rest)
+        - 0.5 * np.linalg.slogdet(spread)[1]
+        - 0.5 * n * np.log(2 * np.pi)
+    )
+
+
+def log_joint(z: Partition, x: Array, y: Array, model: LinearMixture) -> float:
+    """Log joint density of rewards and partition."""
+    labels = np.array(z)
+    blocks = [np.flatnonzero(labels == k) for k in range(max(z) + 1)]
+    seating = log_eppf([len(b) for b in blocks], model.concentration, model.discount)
+    return seating + sum(log_evidence(x[b], y[b], model.base) for b in blocks)
+
+
+def log_joints(x: Array, y: Array, model: LinearMixture) -> dict[Partition, float]:
+    """Log joint density for every partition."""
+    return {z: log_joint(z, x, y, model) for z in partitions(len(y))}
+
+
+def posterior(x: Array, y: Array, model: LinearMixture) -> dict[Partition, float]:
+    """Posterior probability of every partition."""
+    joints = log_joints(x, y, model)
+    total = logsumexp(list(joints.values()))
+    return {z: float(np.exp(value - total)) for z, value in joints.items()}
+
+
+def excess_tv(exact: dict[Partition, float], seen: dict[Partition, int], autocorrelation: float = 1.0) -> float:
+    """Total variation between frequencies and truth, over what independent draws would give on average."""
+    n = sum(seen.values())
+    distance = 0.5 * sum(abs(p - seen.get(z, 0) / n) for z, p in exact.items())
+    expected = 0.5 * sum(np.sqrt(2 * p * (1 - p) / (np.pi * n)) for p in exact.values())
+    return float(distance / (expected * autocorrelation))
+
+
+def small_problem(
+    n: int, seed: int = 0, discount: float = 0.3, slope: float = 1.0
+) -> tuple[Array, Array, LinearMixture]:
+    """N rewards in two dimensions with a correlated prior: off-diagonal mistakes must show."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([np.ones(n), rng.normal(size=n)])
+    y = slope * np.where(rng.random(n) < 0.5, 1.5, -1.0) * x[:, 1] + 0.5 * rng.normal(size=n)
+    base = NormalInverseGamma(2, [0.2, -0.1], [[2.0, 0.9], [0.9, 1.0]], 2.0, 0.5)
+    return x, y, LinearMixture(base, 1.0, discount)
