@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -174,7 +175,10 @@ def main(arguments: list[str]) -> None:
         if time.monotonic() - start > settings.limit:
             print(f"not started: {text}", flush=True)
             continue
-        save(settings.out, job.scenario, run_job(job, settings))
+        try:
+            save(settings.out, job.scenario, run_job(job, settings))
+        except (RuntimeError, TypeError, ValueError, OSError, ImportError):  # the next job may do better
+            traceback.print_exc()
 
 
 if __name__ == "__main__":

@@ -225,6 +225,16 @@ def test_a_file_predicts_bit_for_bit(fit: pa.MixtureRegressor, tmp_path: Path) -
     assert loaded.get_params() == fit.get_params()
 
 
+def test_settings_changed_after_a_fit_wait_for_the_next(tmp_path: Path) -> None:
+    fit = pa.MixtureRegressor(discount=0.2).fit(GOOD_X, GOOD_Y, n_sweeps=5)
+    before = fit.pdf(GOOD_X, GOOD_Y)
+    fit.set_params(discount=0.6)
+    np.testing.assert_array_equal(fit.pdf(GOOD_X, GOOD_Y), before)
+    loaded = pa.MixtureRegressor.load(fit.save(tmp_path / "fit"))
+    np.testing.assert_array_equal(loaded.pdf(GOOD_X, GOOD_Y), before)
+    assert loaded.discount == 0.2
+
+
 def test_a_file_of_something_else_is_refused(fit: pa.MixtureRegressor, tmp_path: Path) -> None:
     policy = pa.make_policy("linear", 2, 2)
     with pytest.raises(BrokenFile):

@@ -126,6 +126,7 @@ class MixtureRegressor(Estimator):
         self.n_components_: IntArray = assignments.max(axis=1).astype(np.int64) + 1
         self.n_features_in_ = draws.model.base.dim
         self._draws = draws
+        self._fitted_with = self.get_params()
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -213,7 +214,7 @@ class MixtureRegressor(Estimator):
     def save(self, path: str | Path) -> Path:
         """Write the fitted regressor to one file, without pickle."""
         draws = self._fitted()
-        params = {name: np.asarray(value).tolist() for name, value in self.get_params().items()}
+        params = {name: np.asarray(value).tolist() for name, value in self._fitted_with.items()}
         text = json.dumps({"params": params, "n_features": self.n_features_in_})
         settings = np.frombuffer(text.encode(), np.uint8)
         return save_state(path, FitFile(settings, self.assignments_, draws.columns, draws.starts))

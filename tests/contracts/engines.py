@@ -9,10 +9,12 @@ from polyarm.inference import (
     GibbsEngine,
     HierarchicalEngine,
     ParticleEngine,
+    RobustEngine,
+    StudentEngine,
     Sweeps,
     VariationalEngine,
 )
-from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.types import AnyEngine
 
 
@@ -27,6 +29,7 @@ def process(dim: int, concentration: float = 0.5, discount: float = 0.0) -> Line
 ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, context dimension -> engine
     "conjugate": lambda n, d: ConjugateEngine([LinearGaussian(base(d))] * n),
     "conjugate, known variance": lambda n, d: ConjugateEngine([LinearGaussian(base(d), 0.3)] * n),
+    "student": lambda n, d: StudentEngine([LinearGaussian(base(d))] * n),
     "dirichlet, budget": lambda n, d: GibbsEngine([process(d)] * n, Budget(8)),
     "dirichlet, sweeps": lambda n, d: GibbsEngine([process(d)] * n, Sweeps(2)),
     "dirichlet, paper draws": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), "paper"),
@@ -43,7 +46,8 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "hierarchical": lambda n, d: HierarchicalEngine(HierarchicalMixture(base(d), 0.5, 0.1, 1.0, 0.1), n, 8),
     "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
     "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
+    "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
 }
 
-SHARING = ("learned", "learned discount", "fading", "hierarchical")  # a reward of one arm changes all arms
+SHARING = ("learned", "learned discount", "fading", "hierarchical", "robust")  # a reward of one arm changes all arms
 IN_TURN = ("learned", "learned discount")  # arms take turns with the generator by their numbers

@@ -10,7 +10,7 @@ from scipy import stats
 from polyarm.errors import PolyarmError
 from polyarm.inference import load_state, save_state
 from polyarm.types import AnyPolicy
-from tests.contracts.policies import POLICIES
+from tests.contracts.policies import POLICIES, SHARING
 from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards
 
 X = np.array([0.2, -0.1])
@@ -77,15 +77,19 @@ def test_a_file_continues_bit_for_bit(policy: AnyPolicy, n: int, tmp_path: Path)
     assert bits(one[1]) == bits(other[1])
 
 
-def test_numbering_of_arms_is_free(policy: AnyPolicy) -> None:
+def test_numbering_of_arms_is_free(name: str, policy: AnyPolicy) -> None:
     """Renumbered arms are chosen as often; initial pulls, which go by number, are over by then."""
     new_number = np.array([2, 0, 1])
     data = rewards(40, 2, 3, seed=3)
     renumbered = [(x, int(new_number[arm]), y) for x, arm, y in data]
     counts = []
     for i, d in enumerate((data, renumbered)):
-        state, rng = fed(policy, d, np.random.default_rng(4)), np.random.default_rng(5 + i)
-        counts.append(np.bincount([policy.choose(state, X, rng).arm for _ in range(1000)], minlength=3))
+        rng = np.random.default_rng(5 + i)
+        if name in SHARING:  # one choice in each of many states
+            states = [fed(policy, d, rng) for _ in range(200)]
+        else:
+            states = [fed(policy, d, np.random.default_rng(4))] * 1000
+        counts.append(np.bincount([policy.choose(state, X, rng).arm for state in states], minlength=3))
     table = np.array([counts[0], counts[1][new_number]])
     table = table[:, table.sum(axis=0) > 0]
     assert table.shape[1] == 1 or stats.chi2_contingency(table).pvalue > 1e-4

@@ -4,11 +4,16 @@ from scipy.integrate import quad
 
 from polyarm.environments import (
     Component,
+    Drift,
     ExponentialBandit,
     GenerativeBandit,
     LinearGaussian,
+    LinearOutliers,
+    LinearStudent,
     MixtureBandit,
     RandomLinear,
+    Revenue,
+    SmoothBandit,
     StaticGaussian,
     all_names,
     make_scenario,
@@ -47,7 +52,9 @@ def test_same_seed_same_world(name: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("name", ["gaussian/0.1", "linear-gaussian/a4-1", "mixture-b", "heavy-tailed", "exponential"])
+@pytest.mark.parametrize(
+    "name", ["gaussian/0.1", "linear-gaussian/a4-1", "mixture-b", "heavy-tailed", "exponential", "bimodal/both"]
+)
 def test_density_integrates_to_one_and_to_the_mean(name: str) -> None:
     environment = make_scenario(name).environment
     world = environment.sample(1, np.random.default_rng(4))
@@ -137,3 +144,71 @@ def test_environment_from_generative_models() -> None:
     assert world.contexts.shape == (4000, 3)
     assert np.abs(world.rewards.mean(axis=0) - world.means[0]).max() < 0.04
     assert (world.means == world.means[0]).all()
+
+
+def test_new_scenarios_as_described() -> None:
+    outliers, noise = (make_scenario(f"linear-{kind}") for kind in ("outliers", "noise"))
+    assert (outliers.environment.n_arms, outliers.environment.context_dim, outliers.horizon) == (8, 10, 1500)
+    assert (outliers.n_components, noise.n_components) == ((2,) * 8, (1,) * 8)
+    gaps = [
+        world.rewards - world.means
+        for world in (s.environment.sample(20_000, np.random.default_rng(7)) for s in (outliers, noise))
+    ]
+    assert (np.abs(gaps[0]) > 3).mean() == pytest.approx(0.1 * 0.764, abs=0.003)  # P(|N(0, 10^2)| > 3) = 0.764
+    assert gaps[1].std() == pytest.approx(0.5, abs=0.003)
+    assert make_scenario("bimodal").name == "bimodal/best"
+    assert [make_scenario(f"bimodal/{case}").n_components for case in ("best", "both")] == [(2, 1), (2, 2)]
+    assert [make_scenario(name).n_components for name in ("student", "revenue", "nonlinear", "drift")] == [None] * 4
+
+
+def test_outliers_and_student_slopes_are_of_length_one() -> None:
+    for name in ("linear-outliers", "linear-noise", "student"):
+        world = make_scenario(name).environment.sample(50, np.random.default_rng(8))
+        slopes = np.linalg.lstsq(world.contexts, world.means, rcond=None)[0]
+        assert np.linalg.norm(slopes, axis=0) == pytest.approx(np.ones(8))
+
+
+def test_revenue_is_zero_unless_bought_and_every_offer_is_best_for_someone() -> None:
+    environment = make_scenario("revenue").environment
+    assert isinstance(environment, Revenue)
+    world = environment.sample(40_000, np.random.default_rng(9))
+    bought = environment.conversion(world.contexts)
+    error = np.sqrt((bought * (1 - bought)).mean(axis=0) / 40_000)
+    assert (np.abs((world.rewards > 0).mean(axis=0) - bought.mean(axis=0)) < 4.5 * error).all()
+    assert (np.bincount(world.means.argmax(axis=1), minlength=3) > 4000).all()
+    assert (world.contexts[:, 0] == 1).all()
+
+
+def test_drift_is_stationary_and_forgets_at_its_half_life() -> None:
+    slopes = Drift(20, 5, half_life=50.0).sample_slopes(8000, np.random.default_rng(10)).reshape(8000, -1)
+    assert slopes.var() == pytest.approx(1.0, abs=0.08)
+    assert slopes[0].std() == pytest.approx(1.0, abs=0.25)
+    assert (slopes[50:] * slopes[:-50]).mean() / slopes.var() == pytest.approx(0.5, abs=0.05)
+    abrupt = Drift(3, 2, half_life=50.0, abrupt=True).sample_slopes(200, np.random.default_rng(11))
+    changes = np.flatnonzero((np.diff(abrupt, axis=0) != 0).any(axis=(1, 2))) + 1
+    assert changes.tolist() == [50, 100, 150]
+
+
+def test_the_best_arm_of_a_drifting_world_changes() -> None:
+    for name in ("drift", "drift/abrupt"):
+        world = make_scenario(name).environment.sample(2000, np.random.default_rng(12))
+        assert (np.bincount(world.means.argmax(axis=1), minlength=4) > 50).sum() >= 3
+
+
+def test_nonlinear_means_are_smooth_of_unit_variance_and_not_linear() -> None:
+    worlds = [SmoothBandit().sample(300, np.random.default_rng(seed)) for seed in range(60)]
+    assert np.concatenate([w.means for w in worlds]).std() == pytest.approx(1.0, abs=0.15)
+    design = [np.column_stack([np.ones(300), w.contexts]) for w in worlds]
+    left = [np.linalg.lstsq(x, w.means, rcond=None)[1] / w.means.size * 4 for x, w in zip(design, worlds, strict=True)]
+    assert np.mean(left) > 0.2  # a linear fit leaves a good part of the variance
+
+
+def test_impossible_new_settings_are_told() -> None:
+    with pytest.raises(InvalidArgument, match="outlier_share must be"):
+        LinearOutliers(outlier_share=1.5)
+    with pytest.raises(InvalidArgument, match="dof must be"):
+        LinearStudent(dof=1.0)
+    with pytest.raises(InvalidArgument, match="half_life must be"):
+        Drift(half_life=0.0)
+    with pytest.raises(InvalidArgument, match="length_scale must be"):
+        SmoothBandit(length_scale=-1.0)

@@ -28,7 +28,7 @@ def test_cluster_gives_identical_results(tmp_path: Path) -> None:
     script = tmp_path / "on_a_cluster.py"
     script.write_text(SCRIPT)
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "out")], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(script), str(tmp_path / "out")], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     remote = pq.read_table(tmp_path / "out" / "results.parquet").replace_schema_metadata(None)

@@ -95,6 +95,14 @@ def test_learnt_density_is_a_density_near_the_truth() -> None:
     assert ((best.low <= best.truth) & (best.truth <= best.high)).mean() > 0.5
 
 
+def test_rewards_are_moved_where_nothing_is_near() -> None:
+    learnt = look(make_scenario("linear"), Contender("linear"), 300)
+    for density in learnt.densities:
+        assert density.rewards_are == "rewards, moved to this context"
+        assert len(density.rewards) == density.n_plays
+        assert np.abs(density.rewards - density.grid[density.learnt.argmax()])[20:].mean() < 0.2
+
+
 def test_looking_through_initial_pulls() -> None:
     learnt = look(make_scenario("mixture-a"), Contender("linear-showdown"), 30)
     assert len(learnt.densities) == 2

@@ -28,6 +28,14 @@ def test_numbers_stand_for_vectors_and_matrices() -> None:
     np.testing.assert_array_equal(NormalInverseGamma(2, 0.0, [1.0, 4.0]).covariance_matrix, np.diag([1.0, 4.0]))
 
 
+def test_settings_do_not_follow_the_arrays_they_came_from() -> None:
+    mean, covariance = np.zeros(2), np.eye(2)
+    base = NormalInverseGamma(2, mean, covariance)
+    mean[:], covariance[:] = 7.0, 7.0
+    np.testing.assert_array_equal(base.mean_vector, [0, 0])
+    np.testing.assert_array_equal(base.covariance_matrix, np.eye(2))
+
+
 def test_root_is_the_square_root_information() -> None:
     root = CORRELATED.root
     information = root.T @ root

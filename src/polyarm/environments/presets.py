@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from polyarm.environments.bimodal import BIMODAL_BEST, BIMODAL_BOTH
+from polyarm.environments.drift import Drift
 from polyarm.environments.exponential import ExponentialBandit
 from polyarm.environments.full_feedback import from_file
 from polyarm.environments.gaussian import StaticGaussian
 from polyarm.environments.linear import LinearGaussian, RandomLinear
 from polyarm.environments.mixtures import Component, MixtureBandit
+from polyarm.environments.nonlinear import SmoothBandit
 from polyarm.environments.oncology import oncology
+from polyarm.environments.outliers import LinearOutliers
+from polyarm.environments.revenue import Revenue
+from polyarm.environments.student import LinearStudent
 from polyarm.errors import UnknownName, shown
 from polyarm.types import Environment
 
@@ -72,6 +78,15 @@ def _mixture(name: str, bandit: MixtureBandit) -> Scenario:
     return Scenario(name, bandit, 1000, bandit.n_components)
 
 
+def _outliers(name: str, share: float) -> Scenario:
+    bandit = LinearOutliers(outlier_share=share)
+    return Scenario(name, bandit, 1500, bandit.n_components)
+
+
+def _bimodal(name: str, bandit: MixtureBandit) -> Scenario:
+    return Scenario(name, bandit, 2000, bandit.n_components)
+
+
 Builder = Callable[[str], Scenario]
 SETTINGS: dict[str, dict[str, Builder]] = {  # the first setting of a scenario is the one its bare name means
     "gaussian": {f"{gap:g}": partial(_gaussian, gap=gap) for gap in (0.5, 0.1, 1.0)},
@@ -92,6 +107,19 @@ SETTINGS: dict[str, dict[str, Builder]] = {  # the first setting of a scenario i
     },
     "exponential": {"": lambda name: Scenario(name, ExponentialBandit())},
     "oncology": {"": lambda name: Scenario(name, oncology())},
+    "linear-outliers": {"": partial(_outliers, share=0.1)},
+    "linear-noise": {"": partial(_outliers, share=0.0)},
+    "student": {"": lambda name: Scenario(name, LinearStudent(), 1500)},
+    "revenue": {"": lambda name: Scenario(name, Revenue())},
+    "bimodal": {
+        "best": partial(_bimodal, bandit=BIMODAL_BEST),
+        "both": partial(_bimodal, bandit=BIMODAL_BOTH),
+    },
+    "nonlinear": {"": lambda name: Scenario(name, SmoothBandit())},
+    "drift": {
+        "": lambda name: Scenario(name, Drift(), 2000),
+        "abrupt": lambda name: Scenario(name, Drift(abrupt=True), 2000),
+    },
 }
 NAMES = tuple(SETTINGS)
 

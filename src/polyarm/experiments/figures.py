@@ -55,7 +55,8 @@ def draw_curves(
         axes.plot(curve.steps, curve.mean, label=curve.label, linewidth=1.6, **style)
         low = curve.low if floor is None else np.maximum(curve.low, floor)
         axes.fill_between(curve.steps, low, curve.high, color=style["color"], alpha=0.12, linewidth=0)
-    axes.set(xlabel="step t", ylabel=y_label, title=title)
+    axes.set(xlabel="step t", title=title)
+    axes.set_ylabel(y_label, fontsize="small")  # as long as a small panel is high
     axes.set_xlim(0, max(curve.steps[-1] for curve in curves))
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
@@ -69,16 +70,17 @@ def decades(values: Array) -> tuple[float, float]:
 
 
 def share_legend(figure: Any, panels: Iterable[Any]) -> None:
-    """Put one legend under the figure instead of the same one into every panel."""
-    legends = [panel.get_legend() for panel in panels]
-    found = [legend for legend in legends if legend is not None]
-    names = {tuple(text.get_text() for text in legend.get_texts()) for legend in found}
-    if len(found) < 2 or len(names) > 1:
+    """Put one legend under the figure instead of one into every panel, where one says what they all say."""
+    legends = [legend for panel in panels if (legend := panel.get_legend()) is not None]
+    names = [[text.get_text() for text in legend.get_texts()] for legend in legends]
+    longest = max(range(len(names)), key=lambda i: len(names[i]), default=0)
+    if len(names) < 2 or any(not set(shown) <= set(names[longest]) for shown in names):
         return
-    handles, shown = found[0].legend_handles, names.pop()
-    for legend in found:
+    for legend in legends:
         legend.remove()
-    figure.legend(handles, shown, loc="outside lower center", ncols=min(4, len(shown)), frameon=False, fontsize="small")
+    columns = 8 if max(map(len, names[longest])) < 10 else 4
+    handles, style = legends[longest].legend_handles, {"frameon": False, "fontsize": "small"}
+    figure.legend(handles, names[longest], loc="outside lower center", ncols=columns, **style)
 
 
 def draw_density(axes: Any, density: ArmDensity, title: str = "") -> None:
@@ -86,12 +88,12 @@ def draw_density(axes: Any, density: ArmDensity, title: str = "") -> None:
     if len(density.rewards) >= 10:
         axes.hist(
             density.rewards,
-            bins=40,
+            bins=min(40, max(10, len(density.rewards) // 2)),
             range=(density.grid[0], density.grid[-1]),
             density=True,
             color="#BBBBBB",
             alpha=0.6,
-            label=f"{len(density.rewards)} nearest rewards",
+            label=density.rewards_are,
         )
     axes.fill_between(
         density.grid, density.low, density.high, color=COLOURS[0], alpha=0.25, linewidth=0, label="95 % band"
@@ -134,9 +136,10 @@ def density_figure(learnt: Learnt, title: str) -> Any:
     n_rows = -(-len(learnt.densities) // n_columns)
     figure, axes = new_figure(n_rows, n_columns, scale=0.85)
     for density, panel in zip(learnt.densities, axes.flat, strict=False):
-        draw_density(panel, density, f"arm {density.arm}")
+        draw_density(panel, density, f"arm {density.arm}, played {density.n_plays} times")
     for panel in axes.flat[len(learnt.densities) :]:
         panel.set_visible(False)
+    share_legend(figure, axes.flat)
     where = ", ".join(f"{value:.2g}" for value in learnt.context[:6]) + (", ..." if len(learnt.context) > 6 else "")
     figure.suptitle(f"{title}, at context ({where})")
     return figure
@@ -153,5 +156,6 @@ def learning_figure(learnt: Learnt, title: str) -> Any:
     figure, axes = new_figure(1, len(shown), scale=0.85)
     for (values, name), panel in zip(shown, axes.flat, strict=True):
         draw_arms(panel, learnt.steps, values, name)
+    share_legend(figure, axes.flat)
     figure.suptitle(title)
     return figure

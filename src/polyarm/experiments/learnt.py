@@ -31,6 +31,8 @@ class ArmDensity(NamedTuple):
     high: Array
     truth: Array | None
     rewards: Array
+    rewards_are: str
+    n_plays: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +107,11 @@ def _density(
     context: Array,
     rng: Rng,
 ) -> ArmDensity:
-    grid = reward_grid(world.rewards)
+    rewards, rewards_are = rewards_at(engine, state, world, np.flatnonzero(played == arm), arm, context)
+    grid = reward_grid(world.rewards if len(context) <= 2 or len(rewards) < 10 else rewards)
     draws = engine.draw_densities(state, context, arm, grid, N_DRAWS, rng)
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
     truth = getattr(scenario.environment, "density", None)
-    mine = np.flatnonzero(played == arm)
-    near = mine[np.argsort(np.linalg.norm(world.contexts[mine] - context, axis=1))[:NEIGHBOURS]]
     return ArmDensity(
         arm,
         grid,
@@ -118,12 +119,30 @@ def _density(
         low,
         high,
         None if truth is None else truth(context, arm, grid),
-        world.rewards[near, arm],
+        rewards,
+        rewards_are,
+        int((played == arm).sum()),
     )
+
+
+def rewards_at(
+    engine: AnyEngine, state: Any, world: World, steps: IntArray, arm: int, context: Array
+) -> tuple[Array, str]:
+    """Rewards to hold against the density at this context, and what they are.
+
+    In up to two dimensions, those received nearest to it.  In more dimensions nothing is near: all of them, each moved
+    by the difference of the learnt means.
+    """
+    if len(context) <= 2:
+        near = steps[np.argsort(np.linalg.norm(world.contexts[steps] - context, axis=1))[:NEIGHBOURS]]
+        return world.rewards[near, arm], "nearest rewards"
+    here = engine.expected_means(state, context)[arm]
+    shifts = [here - engine.expected_means(state, world.contexts[step])[arm] for step in steps]
+    return world.rewards[steps, arm] + np.array(shifts), "rewards, moved to this context"
 
 
 def reward_grid(rewards: Array) -> Array:
     """Grid over the bulk of the rewards."""
     low, high = np.quantile(rewards, [0.01, 0.99])
-    margin = 0.1 * (high - low)
+    margin = 0.25 * (high - low)
     return np.linspace(low - margin, high + margin, N_GRID)

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from polyarm.errors import require_extra
 
-Advance: TypeAlias = Callable[[int], None]
+Advance: TypeAlias = Callable[[float], None]
 
 
-def silent(count: int) -> None:
+def silent(count: float) -> None:
     """Progress that nobody watches."""
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -107,15 +108,23 @@ def run_piece(piece: Piece) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def run_batch(piece: Piece) -> pa.Table:
-    """The same rows for a policy that plays all its worlds at once."""
+def run_batch(piece: Piece, advance: Advance = silent) -> pa.Table:
+    """The same rows for a policy that plays all its worlds at once, showing parts of realisations as they pass."""
     study, contender, numbers = piece
     worlds = [_world(study, number) for number in numbers]
     stacked = World(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
     seeds = np.array([policy_seed(study.seed, number, contender.label) for number in numbers])
     module: Any = contender.simulator()
     options = contender.full_options(study.scenario)
-    arms, seconds = module.simulate(contender.name, stacked, seeds, device=study.device, **options)
+    shown = 0.0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal shown
+        advance(len(numbers) * done / total - shown)
+        shown = len(numbers) * done / total
+
+    arms, seconds = module.simulate(contender.name, stacked, seeds, progress=progress, device=study.device, **options)
+    advance(-shown)  # whoever keeps the rows counts them whole
     each = float(np.sum(seconds)) / len(numbers)
     runs = (Run(np.asarray(row, dtype=np.int64), each) for row in arms)
     rows = zip(numbers, worlds, runs, strict=True)
@@ -173,7 +182,7 @@ def run_study(
     inline = Inline()  # batched policies have the device to themselves
     streams = (
         _completed(executor, run_piece, _pieces(study, done, False), 1 if isinstance(executor, Inline) else window),
-        _completed(inline, run_batch, _pieces(study, done, True), 1),
+        _completed(inline, partial(run_batch, advance=advance), _pieces(study, done, True), 1),
     )
     for stream in streams:
         for table in stream:

@@ -7,7 +7,9 @@ from polyarm.inference.gibbs import Budget, GibbsEngine, GibbsState, Sweeps
 from polyarm.inference.kept_draws import KeptDraws
 from polyarm.inference.particles import ParticleEngine, ParticleState
 from polyarm.inference.presets import engine_names, make_engine
+from polyarm.inference.robust import RobustEngine, RobustState
 from polyarm.inference.state_file import load_state, save_state
+from polyarm.inference.student import StudentEngine, StudentState
 from polyarm.inference.variational import VariationalEngine, VariationalState
 
 __all__ = [
@@ -22,6 +24,10 @@ __all__ = [
     "KeptDraws",
     "ParticleEngine",
     "ParticleState",
+    "RobustEngine",
+    "RobustState",
+    "StudentEngine",
+    "StudentState",
     "Sweeps",
     "VariationalEngine",
     "VariationalState",

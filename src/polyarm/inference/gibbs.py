@@ -30,7 +30,8 @@ from polyarm.types import Array, IntArray, Rng
 FADES = 8  # times the past fades in a half-life: rewards can move until the next fade
 REDRAW_EVERY = 20  # steps between draws of the hyperparameters, once there have been that many
 FIRST_CAPACITY = 16  # components and rewards there is room for at first; both double when full
-Draws: TypeAlias = Literal["exact", "paper"]
+Draws: TypeAlias = Literal["exact", "paper", "weights"]
+DRAWS: dict[str, int] = {"paper": 0, "exact": 1, "weights": 2}
 Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array, IntArray]
 
 
@@ -175,7 +176,7 @@ class GibbsEngine:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
         dims = {arm.base.dim for arm in self.arms}
         require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
-        require_name(self.draws, ("exact", "paper"), "draws")
+        require_name(self.draws, tuple(DRAWS), "draws")
         if self.memory is not None:
             require_count(self.memory, "memory")
         if self.half_life is not None:
@@ -321,8 +322,8 @@ class GibbsEngine:
         """Posterior draws of every arm's mean reward given the seating, (n_draws, n_arms)."""
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        exact = self.draws == "exact"
-        means.draw_means(state.tables, state.sizes, self._prior.columns, state.laws, x, exact, out, stream(rng))
+        way = DRAWS[self.draws]
+        means.draw_means(state.tables, state.sizes, self._prior.columns, state.laws, x, way, out, stream(rng))
         return out
 
     def expected_means(self, state: GibbsState, context: Array) -> Array:

@@ -7,6 +7,7 @@ A component's mean is x'w = m + sqrt(b/Gamma(a) q) N(0, 1): no d-vector is ever 
 paper  weights (n_k - d)/(n + c), the rest on one new atom (on each empty component of a finite mixture)
 exact  weights Dirichlet(n_1 - d, ..., n_K - d, c + K d), the rest on a whole PY(d, c + K d) drawn by stick-breaking
        (Pitman 1996, corollary 20)
+weights  the Dirichlet weights of `exact` with the one new atom of `paper`: a step between the two
 """
 
 import math
@@ -76,12 +77,14 @@ def draw_tail(mass: float, total: float, discount: float, m: float, q: float, a0
 
 
 @kernel
-def draw_exact(T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: float, q0: float, rng: Rng) -> float:
-    """A draw of the mean functional from its posterior given the seating."""
+def draw_exact(
+    T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: float, q0: float, whole: bool, rng: Rng
+) -> float:
+    """A draw of the mean functional from its posterior given the seating; one atom for the tail unless it is whole."""
     a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
     new = concentration + K * discount
     if K == 0:
-        return draw_tail(1.0, new, discount, m0, q0, a0, b0, rng)
+        return draw_tail(1.0, new, discount, m0, q0, a0, b0, rng) if whole else draw_atom(m0, q0, a0, b0, rng)
     total = 0.0
     value = 0.0
     for k in range(K):
@@ -90,6 +93,8 @@ def draw_exact(T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: f
         value += g * draw_atom(m[k], q[k], a0 + 0.5 * T[COUNT, k], T[SCALE, k], rng)
     tail = rng.standard_gamma(new) if new > NOTHING else 0.0
     total += tail
+    if tail > 0.0 and not whole:
+        return (value + tail * draw_atom(m0, q0, a0, b0, rng)) / total
     if tail > 0.0:
         return value / total + draw_tail(tail / total, new, discount, m0, q0, a0, b0, rng)
     return value / total
@@ -116,11 +121,11 @@ def draw_means(
     priors: Array,
     laws: Array,
     x: Array,
-    exact: bool,
+    exact: int,
     out: Array,
     source: Stream,
 ) -> None:
-    """Fill out (n_draws, n_arms) with joint draws of every arm's mean reward."""
+    """Fill out (n_draws, n_arms) with joint draws of every arm's mean reward: exact 1, paper 0, weights 2."""
     rng = generator(source)
     m, q = np.empty(tables.shape[2]), np.empty(tables.shape[2])
     m0, q0 = np.empty(1), np.empty(1)
@@ -130,8 +135,8 @@ def draw_means(
         locate(tables[arm], K, x, m, q)
         locate(priors[arm].reshape(-1, 1), 1, x, m0, q0)
         for draw in range(out.shape[0]):
-            if exact:
-                out[draw, arm] = draw_exact(tables[arm], K, n, laws[arm], m, q, m0[0], q0[0], rng)
+            if exact > 0:
+                out[draw, arm] = draw_exact(tables[arm], K, n, laws[arm], m, q, m0[0], q0[0], exact == 1, rng)
             else:
                 out[draw, arm] = draw_paper(tables[arm], K, n, laws[arm], m, q, m0[0], q0[0], rng)
 

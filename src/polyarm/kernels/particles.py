@@ -340,7 +340,7 @@ def draw_means(
         for k in range(K):
             held[:, k] = T[:, member[i, k]]
         locate(held, K, x, m, q)
-        out[draw] = draw_exact(held, K, size[REWARDS], law, m, q, m0[0], q0[0], rng)
+        out[draw] = draw_exact(held, K, size[REWARDS], law, m, q, m0[0], q0[0], True, rng)
 
 
 @kernel

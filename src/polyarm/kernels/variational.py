@@ -171,7 +171,7 @@ def draw_means(T: Array, prior: Array, law: Array, x: Array, out: Array, source:
     locate(held, K, x, m, q)
     locate(prior.reshape(-1, 1), 1, x, m0, q0)
     for draw in range(out.shape[0]):
-        out[draw] = draw_exact(held, K, 0.0, law, m, q, m0[0], q0[0], rng)
+        out[draw] = draw_exact(held, K, 0.0, law, m, q, m0[0], q0[0], True, rng)
 
 
 @kernel

@@ -4,6 +4,7 @@ from polyarm.models.base_measure import NormalInverseGamma
 from polyarm.models.hierarchical import HierarchicalMixture
 from polyarm.models.linear import LinearGaussian, LinearParams
 from polyarm.models.mixture import LinearMixture, MixtureParams
+from polyarm.models.robust import RobustMixture, RobustParams
 from polyarm.models.student import StudentMixture
 
 __all__ = [
@@ -13,5 +14,7 @@ __all__ = [
     "LinearParams",
     "MixtureParams",
     "NormalInverseGamma",
+    "RobustMixture",
+    "RobustParams",
     "StudentMixture",
 ]

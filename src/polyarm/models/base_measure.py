@@ -37,7 +37,7 @@ class NormalInverseGamma:
         require_finite(mean, "prior_mean")
         object.__setattr__(self, "mean", np.broadcast_to(mean, (self.dim,)).copy())
         covariance = require_covariance(self.covariance, self.dim, "prior_covariance")
-        object.__setattr__(self, "covariance", covariance)
+        object.__setattr__(self, "covariance", covariance.copy())
         object.__setattr__(self, "shape", require_positive(self.shape, "prior_shape"))
         object.__setattr__(self, "scale", require_positive(self.scale, "prior_scale"))
 

@@ -67,7 +67,7 @@ def log_likelihoods(draws: Network, batch: Data, log_noise: jax.Array) -> jax.Ar
     share = jax.nn.one_hot(batch.arms, len(log_noise), dtype=log_noise.dtype)
     hidden = jax.vmap(lambda w: jax.nn.relu(product(batch.inputs, w)))(draws.hidden)
     values = jnp.sum(jax.vmap(outputs)(draws, hidden) * share, axis=2)
-    log_sd = jnp.matmul(share, log_noise, precision="highest")
+    log_sd = product(share, log_noise)
     return -jnp.square((batch.rewards - values) / jnp.exp(log_sd)) / 2 - log_sd - math.log(2 * math.pi) / 2
 
 

@@ -13,8 +13,6 @@ import jax.numpy as jnp
 from polyarm.neural.data import Data
 from polyarm.neural.draws import draw_uniforms
 
-FEW = 4  # inner sizes up to here are summed term by term, which XLA fuses with what follows
-
 
 class Network(NamedTuple):
     """Weights: hidden (d + 1, H) and heads (H + 1, A), biases in the last rows."""
@@ -33,9 +31,6 @@ class Shape(NamedTuple):
 
 def product(a: jax.Array, b: jax.Array) -> jax.Array:
     """Matrix product in full single precision (a GPU would use 10-bit mantissas by default)."""
-    if b.shape[0] <= FEW:
-        terms = [a[..., k, None] * b[k] for k in range(b.shape[0])]
-        return sum(terms[1:], terms[0])
     return jnp.matmul(a, b, precision="highest")
 
 
@@ -60,7 +55,7 @@ def features(network: Network, x: jax.Array) -> jax.Array:
 
 def outputs(network: Network, hidden: jax.Array) -> jax.Array:
     """Value of every arm given the hidden units."""
-    return jnp.matmul(hidden, network.heads[:-1], precision="highest") + network.heads[-1]
+    return product(hidden, network.heads[:-1]) + network.heads[-1]
 
 
 def predict(network: Network, x: jax.Array) -> jax.Array:

@@ -75,7 +75,7 @@ def drawn_outputs(belief: Belief, batch: Data, noise: Noise) -> jax.Array:
     hidden = jax.nn.relu(product(x, belief.means.hidden) + spread * noise.hidden)
     played = jax.nn.one_hot(batch.arms, kernels.heads.shape[1], dtype=hidden.dtype)
     mean = jnp.sum(outputs(belief.means, hidden) * played, axis=1)
-    var = jnp.sum(jnp.matmul(jnp.square(hidden), kernels.heads, precision="highest") * played, axis=1)
+    var = jnp.sum(product(jnp.square(hidden), kernels.heads) * played, axis=1)
     return mean + jnp.sqrt(var + FLOOR) * noise.played
 
 

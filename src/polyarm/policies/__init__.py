@@ -2,19 +2,37 @@
 
 from polyarm.policies.best_arm import BestArm, probability_best
 from polyarm.policies.greedy import Greedy
+from polyarm.policies.information import InformationDirected, MomentEngine
 from polyarm.policies.initial_pulls import InitialPulls, InitialPullsState
+from polyarm.policies.linear_ucb import LinearUCB
+from polyarm.policies.median_of_means import MedianOfMeansUCB
+from polyarm.policies.npts import NonparametricTS
+from polyarm.policies.optimistic import OptimisticSampling, OptimisticState
+from polyarm.policies.phe import LinearPHE
 from polyarm.policies.presets import make_policy, policy_names
+from polyarm.policies.subsampling import RandomBlockDuels
 from polyarm.policies.thompson import ThompsonSampling
 from polyarm.policies.ucb import BayesUCB, BayesUCBState
+from polyarm.policies.ucb_v import UCBV
 from polyarm.policies.uniform import Uniform
 
 __all__ = [
+    "UCBV",
     "BayesUCB",
     "BayesUCBState",
     "BestArm",
     "Greedy",
+    "InformationDirected",
     "InitialPulls",
     "InitialPullsState",
+    "LinearPHE",
+    "LinearUCB",
+    "MedianOfMeansUCB",
+    "MomentEngine",
+    "NonparametricTS",
+    "OptimisticSampling",
+    "OptimisticState",
+    "RandomBlockDuels",
     "ThompsonSampling",
     "Uniform",
     "make_policy",

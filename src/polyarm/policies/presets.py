@@ -2,16 +2,33 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from polyarm.errors import InvalidArgument, require, require_count, require_name
-from polyarm.inference import ConjugateEngine, FeatureEngine, GibbsEngine, HierarchicalEngine, Sweeps, make_engine
+from polyarm.inference import (
+    ConjugateEngine,
+    FeatureEngine,
+    GibbsEngine,
+    HierarchicalEngine,
+    RobustEngine,
+    Sweeps,
+    make_engine,
+)
 from polyarm.inference.gibbs import Draws
-from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.inference.student import StudentEngine
+from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
+from polyarm.policies.information import InformationDirected
 from polyarm.policies.initial_pulls import InitialPulls
+from polyarm.policies.linear_ucb import LinearUCB
+from polyarm.policies.median_of_means import MedianOfMeansUCB
+from polyarm.policies.npts import NonparametricTS
+from polyarm.policies.optimistic import OptimisticSampling
+from polyarm.policies.phe import LinearPHE
+from polyarm.policies.subsampling import RandomBlockDuels
 from polyarm.policies.thompson import ThompsonSampling
+from polyarm.policies.ucb_v import UCBV
 from polyarm.policies.uniform import Uniform
 from polyarm.types import AnyPolicy
 
@@ -43,6 +60,26 @@ def nonparametric(
         options["draws"] = draws
     options |= {name: value for name, value in (("memory", memory), ("half_life", half_life)) if value is not None}
     return ThompsonSampling(make_engine(engine, arms, **options))
+
+
+def robust(
+    n_arms: int,
+    context_dim: int,
+    *,
+    explore: Literal["information", "optimistic", "thompson"] = "information",
+    n_draws: int = 100,
+    moves: int = 32,
+    moves_elsewhere: int = 12,
+    **model: Any,
+) -> AnyPolicy:
+    """Mixtures that share a centre in arms that share scales, free of units, explored by information-directed sampling.
+
+    `model` are the settings of RobustMixture; `explore` names the rule that picks arms.
+    """
+    engine = RobustEngine(RobustMixture(n_arms, context_dim, **model), moves, moves_elsewhere)
+    if require_name(explore, ("information", "optimistic", "thompson"), "explore") == "information":
+        return InformationDirected(engine, n_draws)
+    return ThompsonSampling(engine) if explore == "thompson" else OptimisticSampling(engine)
 
 
 def nonparametric_paper(
@@ -108,6 +145,22 @@ def linear(
     return ThompsonSampling(ConjugateEngine([LinearGaussian(base, noise_var)] * n_arms))
 
 
+def linear_student_t(
+    n_arms: int,
+    context_dim: int,
+    *,
+    dof: float = 3.0,
+    n_sweeps: int = 1,
+    prior_mean: ArrayLike = 0.0,
+    prior_covariance: ArrayLike = 1.0,
+    prior_shape: float = 1.0,
+    prior_scale: float = 1.0,
+) -> AnyPolicy:
+    """Linear Thompson sampling with Student-t noise, by Gibbs sampling over the precisions of the rewards."""
+    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    return ThompsonSampling(StudentEngine([LinearGaussian(base)] * n_arms, dof, n_sweeps))
+
+
 def linear_showdown(n_arms: int, context_dim: int, *, initial_pulls: int = 2, **options: Any) -> AnyPolicy:
     """The paper's LinearGaussian TS: linear Thompson sampling with an intercept and two initial pulls per arm."""
     inner: Any = linear(n_arms, context_dim + 1, **options)
@@ -152,6 +205,7 @@ def uniform(n_arms: int, context_dim: int) -> AnyPolicy:
 
 PRESETS: dict[str, Callable[..., AnyPolicy]] = {
     "nonparametric": nonparametric,
+    "robust": robust,
     "nonparametric-paper": nonparametric_paper,
     "pitman-yor": pitman_yor,
     "hierarchical": hierarchical,
@@ -159,6 +213,13 @@ PRESETS: dict[str, Callable[..., AnyPolicy]] = {
     "linear-showdown": linear_showdown,
     "gaussian": gaussian,
     "oracle-mixture": oracle_mixture,
+    "linear-ucb": LinearUCB,
+    "linear-student-t": linear_student_t,
+    "linear-phe": LinearPHE,
+    "npts": NonparametricTS,
+    "rb-sda": RandomBlockDuels,
+    "ucb-v": UCBV,
+    "median-of-means-ucb": MedianOfMeansUCB,
     "uniform": uniform,
 }
 

@@ -1,0 +1,317 @@
+"""The measurements behind docs/explanation/default-policy.md: run them, then write the page's tables.
+
+    python benchmarks/default_policy.py run   [--realizations 500] [--only mixture-a,linear] [--policies final,linear]
+    python benchmarks/default_policy.py long  [--realizations 20]       T = 20 000
+    python benchmarks/default_policy.py time                            against linear Thompson sampling in NumPy
+    python benchmarks/default_policy.py tables                          prints the tables from the results so far
+
+Results are kept, one row per run, in benchmarks/results/default_policy.csv: an interrupted study goes on.
+"""
+
+import argparse
+import csv
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.environments.presets import make_scenario
+from polyarm.experiments.play import play, sample_world, shorten
+from polyarm.experiments.seeds import policy_rng, world_rng
+from polyarm.experiments.statistics import paired_difference
+from polyarm.policies import make_policy
+from polyarm.types import AnyPolicy, Array, Environment, Rng, World
+
+RESULTS = Path(__file__).parent / "results" / "default_policy.csv"
+SEED = 20_000  # never used while settings were chosen (those were 1000 to 1999)
+LONG = 20_000
+
+
+@dataclass(frozen=True)
+class NoisyLinear:
+    """Eight arms with unit-length slopes over ten normal columns; noise sd 0.5, a share of it outliers of sd 10."""
+
+    outliers: float
+    n_arms: int = 8
+    context_dim: int = 10
+
+    def sample(self, horizon: int, rng: Rng) -> World:
+        slopes = rng.uniform(-1, 1, (self.n_arms, self.context_dim))
+        slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
+        contexts = rng.standard_normal((horizon, self.context_dim))
+        means = contexts @ slopes.T
+        noise_sd = np.where(rng.random(means.shape) < self.outliers, 10.0, 0.5)
+        return World(contexts, means + noise_sd * rng.standard_normal(means.shape), means)
+
+
+def environments() -> dict[str, tuple[Environment, int]]:
+    """Every scenario of the table with its horizon."""
+    named = {}
+    for name in ("mixture-a", "mixture-b", "heavy-tailed", "exponential", "linear"):
+        scenario = make_scenario(name)
+        named[name] = (scenario.environment, scenario.horizon)
+    noisy: dict[str, tuple[Environment, int]] = {
+        "linear-noise": (NoisyLinear(0.0), 1500),
+        "linear-outliers": (NoisyLinear(0.1), 1500),
+    }
+    return {**named, **noisy}
+
+
+LADDER: dict[str, tuple[str, dict[str, object]]] = {  # what each step of the ablation is
+    "paper with prior mean 1": ("nonparametric", {"draws": "paper", "prior_mean": 1.0}),  # as published
+    "paper": ("nonparametric", {"draws": "paper"}),
+    "sampled weights": ("nonparametric", {"draws": "weights"}),
+    "exact tail": ("nonparametric", {"draws": "exact"}),
+    "learned scales": ("robust", {"explore": "thompson", "shared_centre": False}),
+    "shared centre": ("robust", {"explore": "thompson"}),
+    "optimism": ("robust", {"explore": "optimistic"}),
+    "final": ("robust", {}),
+    "linear": ("linear", {}),
+}
+
+BESIDE = ("paper with prior mean 1", "optimism", "linear")  # rows that are no step of the way
+
+
+class Row(NamedTuple):
+    """One run."""
+
+    scenario: str
+    policy: str
+    horizon: int
+    realization: int
+    regret: float
+    regret_half: float
+    late_best_share: float
+    microseconds: float
+
+
+def read() -> list[Row]:
+    if not RESULTS.exists():
+        return []
+    with RESULTS.open() as file:
+        rows = list(csv.reader(file))[1:]
+    return [Row(r[0], r[1], int(r[2]), int(r[3]), *map(float, r[4:])) for r in rows]
+
+
+def append(row: Row) -> None:
+    RESULTS.parent.mkdir(exist_ok=True)
+    new = not RESULTS.exists()
+    with RESULTS.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if new:
+            writer.writerow(Row._fields)
+        writer.writerow([*row[:4], *(f"{value:.5g}" for value in row[4:])])
+
+
+def build(label: str, environment: Environment) -> AnyPolicy:
+    name, options = LADDER[label]
+    return make_policy(name, environment.n_arms, environment.context_dim, **options)
+
+
+def run_one(scenario: str, label: str, environment: Environment, horizon: int, realization: int) -> Row:
+    world = sample_world(environment, horizon, world_rng(SEED, realization))
+    run = play(build(label, environment), world, policy_rng(SEED, realization, label))
+    steps = np.arange(horizon)
+    regret = np.cumsum(world.means.max(1) - world.means[steps, run.arms])
+    late = slice(horizon - horizon // 10, horizon)
+    share = float((run.arms[late] == world.means[late].argmax(1)).mean())
+    per_step = run.seconds / horizon * 1e6
+    return Row(scenario, label, horizon, realization, float(regret[-1]), float(regret[horizon // 2]), share, per_step)
+
+
+def study(labels: list[str], scenarios: list[str], n: int, horizon: int | None = None) -> None:
+    known = environments()
+    for scenario in scenarios:
+        environment, usual = known[scenario]
+        done = {row[:4] for row in read()}
+        for label in labels:
+            warm = sample_world(environment, 40, world_rng(SEED, 0))
+            play(build(label, environment), shorten(warm, 40), policy_rng(0, 0, label))
+            for realization in range(n):
+                key = (scenario, label, horizon or usual, realization)
+                if key not in done:
+                    append(run_one(scenario, label, environment, horizon or usual, realization))
+            print(f"{time.strftime('%H:%M')} {scenario} {label} done", flush=True)
+
+
+# ---------------------------------------------------------------- time
+
+
+class NumpyLinear:
+    """A plain linear Thompson sampler: per arm V, U, a, b, and a Cholesky factor for each draw."""
+
+    def __init__(self, n_arms: int, dim: int) -> None:
+        self.information: list[Array] = [np.eye(dim) for _ in range(n_arms)]
+        self.pull: list[Array] = [np.zeros(dim) for _ in range(n_arms)]
+        self.V: list[Array] = [np.eye(dim) for _ in range(n_arms)]
+        self.U: list[Array] = [np.zeros(dim) for _ in range(n_arms)]
+        self.a, self.b, self.yy = [1.0] * n_arms, [1.0] * n_arms, [0.0] * n_arms
+
+    def choose(self, x: Array, rng: Rng) -> int:
+        draws = []
+        for U, V, a, b in zip(self.U, self.V, self.a, self.b, strict=True):
+            s2 = b / rng.standard_gamma(a)
+            w = U + np.sqrt(s2) * (np.linalg.cholesky(V) @ rng.standard_normal(len(x)))
+            draws.append(x @ w)
+        return int(np.argmax(draws))
+
+    def update(self, x: Array, arm: int, y: float) -> None:
+        self.information[arm] += np.outer(x, x)
+        self.pull[arm] += y * x
+        self.V[arm] = np.asarray(np.linalg.inv(self.information[arm]), dtype=np.float64)
+        self.U[arm] = self.V[arm] @ self.pull[arm]
+        self.a[arm] += 0.5
+        self.yy[arm] += y * y
+        self.b[arm] = 1.0 + 0.5 * (self.yy[arm] - float(self.U[arm] @ self.pull[arm]))
+
+
+def medians(rounds: Iterator[tuple[float, ...]]) -> Array:
+    return np.asarray(np.median(np.array(list(rounds)), axis=0) * 1e6)
+
+
+def time_against_numpy(n: int = 1500) -> None:
+    """Interactions of both samplers taken in turn, so that a busy machine slows both."""
+    environment = NoisyLinear(0.0)
+    world = environment.sample(n, np.random.default_rng(1))
+    policy, plain = make_policy("robust", 8, 10), NumpyLinear(8, 10)
+    rng = np.random.default_rng(2)
+
+    def rounds() -> Iterator[tuple[float, float]]:
+        state = policy.init()
+        for t in range(n):
+            x = world.contexts[t]
+            start = time.perf_counter()
+            arm = policy.choose(state, x, rng).arm
+            state = policy.update(state, x, arm, float(world.rewards[t, arm]), rng)
+            middle = time.perf_counter()
+            arm = plain.choose(x, rng)
+            plain.update(x, arm, float(world.rewards[t, arm]))
+            end = time.perf_counter()
+            if t > n // 3:
+                yield middle - start, end - middle
+
+    ours, numpys = medians(rounds())
+    print(f"8 arms, d = 10: robust {ours:.0f} us, NumPy linear TS {numpys:.0f} us, ratio {ours / numpys:.2f}")
+
+
+def time_by_history(sizes: tuple[int, ...] = (1000, 1_000_000), n_timed: int = 300) -> None:
+    """Interaction time after many rewards; the mean over a whole run counts the growth of arrays too."""
+    environment, _ = environments()["mixture-a"]
+    world = environment.sample(max(sizes) + n_timed, np.random.default_rng(3))
+    policy, rng = make_policy("robust", 2, 2), np.random.default_rng(4)
+    state, times = policy.init(), np.empty(max(sizes) + n_timed)
+    for t in range(len(times)):
+        start = time.perf_counter()
+        arm = policy.choose(state, world.contexts[t], rng).arm
+        state = policy.update(state, world.contexts[t], arm, float(world.rewards[t, arm]), rng)
+        times[t] = time.perf_counter() - start
+        if t in sizes:
+            print(f"n = {t}: so far {1e6 * times[:t].mean():.0f} us per interaction", flush=True)
+    for size in sizes:
+        print(f"n = {size}: median {1e6 * np.median(times[size : size + n_timed]):.0f} us")
+
+
+# ---------------------------------------------------------------- tables
+
+
+def by_run(rows: list[Row], scenario: str, label: str, horizon: int) -> dict[int, Row]:
+    return {r.realization: r for r in rows if (r.scenario, r.policy, r.horizon) == (scenario, label, horizon)}
+
+
+def paired(ours: dict[int, Row], theirs: dict[int, Row]) -> str:
+    both = sorted(ours.keys() & theirs.keys())
+    if len(both) < 2:
+        return "-"
+    gap = paired_difference(np.array([ours[i].regret for i in both]), np.array([theirs[i].regret for i in both]))
+    return f"{gap.mean:+.1f} ({gap.low:+.1f}, {gap.high:+.1f})"
+
+
+def final_table(rows: list[Row]) -> None:
+    print("| scenario | R | mean ± se | median | p95 | locked in | linear, mean ± se | robust - linear (95 % CI) |")
+    print("|---|---|---|---|---|---|---|---|")
+    for scenario, (_, horizon) in environments().items():
+        ours, theirs = by_run(rows, scenario, "final", horizon), by_run(rows, scenario, "linear", horizon)
+        if len(ours) < 2:
+            continue
+        regret = np.array([r.regret for r in ours.values()])
+        locked = np.mean([r.late_best_share < 0.5 for r in ours.values()])
+        other = np.array([r.regret for r in theirs.values()] or [np.nan, np.nan])
+        print(
+            f"| {scenario} | {len(ours)} | **{regret.mean():.1f} ± {regret.std() / len(regret) ** 0.5:.1f}** | "
+            f"{np.median(regret):.1f} | {np.quantile(regret, 0.95):.0f} | {100 * locked:.1f} % | "
+            f"{other.mean():.1f} ± {other.std() / len(other) ** 0.5:.1f} | {paired(ours, theirs)} |"
+        )
+
+
+def ladder_table(rows: list[Row]) -> None:
+    names = environments()
+    print("| step | " + " | ".join(names) + " |")
+    print("|---|" + "---|" * len(names))
+    for label in LADDER:
+        cells = []
+        for scenario, (_, horizon) in names.items():
+            runs = [r.regret for r in by_run(rows, scenario, label, horizon).values()]
+            cells.append(f"{np.mean(runs):.1f} ± {np.std(runs) / len(runs) ** 0.5:.1f}" if runs else "-")
+        print(f"| {label} | " + " | ".join(cells) + " |")
+
+
+def tail_table(rows: list[Row]) -> None:
+    """95th percentiles."""
+    names = environments()
+    print("| 95th percentile | " + " | ".join(names) + " |")
+    print("|---|" + "---|" * len(names))
+    for label in LADDER:
+        runs = [[r.regret for r in by_run(rows, s, label, h).values()] for s, (_, h) in names.items()]
+        print(f"| {label} | " + " | ".join(f"{np.quantile(r, 0.95):.0f}" if r else "-" for r in runs) + " |")
+
+
+def steps_table(rows: list[Row]) -> None:
+    """What each step changes, paired with the step before it."""
+    names, labels = environments(), [label for label in LADDER if label not in BESIDE]
+    print("| step | " + " | ".join(names) + " |")
+    print("|---|" + "---|" * len(names))
+    for before, label in pairwise(labels):
+        cells = [paired(by_run(rows, s, label, h), by_run(rows, s, before, h)) for s, (_, h) in names.items()]
+        print(f"| {before} to {label} | " + " | ".join(cells) + " |")
+
+
+def long_table(rows: list[Row]) -> None:
+    print("| scenario | R | regret at 10 000 | at 20 000 | ratio (sqrt(2) = 1.41) | locked in |")
+    print("|---|---|---|---|---|---|")
+    for scenario in environments():
+        runs = list(by_run(rows, scenario, "final", LONG).values())
+        if runs:
+            half, whole = np.mean([r.regret_half for r in runs]), np.mean([r.regret for r in runs])
+            locked = np.mean([r.late_best_share < 0.5 for r in runs])
+            print(
+                f"| {scenario} | {len(runs)} | {half:.1f} | {whole:.1f} | {whole / half:.2f} | {100 * locked:.1f} % |"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "long", "time", "tables"))
+    parser.add_argument("--realizations", type=int, default=500)
+    parser.add_argument("--only", default=",".join(environments()))
+    parser.add_argument("--policies", default=",".join(LADDER))
+    given = parser.parse_args()
+    if given.what == "run":
+        study(given.policies.split(","), given.only.split(","), given.realizations)
+    elif given.what == "long":
+        study(["final"], given.only.split(","), given.realizations, LONG)
+    elif given.what == "time":
+        time_against_numpy()
+        time_by_history()
+    else:
+        rows = read()
+        for table in (final_table, ladder_table, steps_table, tail_table, long_table):
+            table(rows)
+            print()
+
+
+if __name__ == "__main__":
+    main()

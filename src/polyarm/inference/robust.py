@@ -1,0 +1,226 @@
+"""Gibbs sampling over the robust model: mixtures with a centre in every arm, scales learned across arms, no units."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require_arm, require_array, require_context, require_count, require_reward
+from polyarm.inference.gibbs import FIRST_CAPACITY, grown
+from polyarm.kernels import robust as kernels
+from polyarm.kernels import robust_means as means
+from polyarm.kernels._jit import stream
+from polyarm.kernels.robust_component import VAR, n_rows
+from polyarm.kernels.robust_scales import (
+    GAMMA,
+    LAM,
+    NOISE,
+    ORIGIN,
+    RESERVOIR,
+    RHO,
+    SQUARE,
+    UNIT,
+)
+from polyarm.models import StudentMixture
+from polyarm.models.robust import RobustMixture
+from polyarm.types import Array, IntArray, Rng
+
+
+class RobustState(NamedTuple):
+    """Components and centre of every arm, what the arms share, and each arm's rewards with their labels.
+
+    The layout is that of kernels.robust; n_rewards counts the rewards of all arms.
+    """
+
+    tables: Array
+    labels: IntArray
+    sizes: IntArray
+    centres: Array
+    hyper: Array
+    columns: Array
+    reservoir: Array
+    data: tuple[Array, ...]
+    seats: tuple[IntArray, ...]
+    n_rewards: int
+
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that grow: components and rewards."""
+        return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
+
+
+def law_of(model: RobustMixture, fixed_units: bool) -> Array:
+    """The settings as kernels take them: see kernels.robust_scales."""
+    shape, rate = model.concentration_prior or (0.0, 0.0)
+    pairs = [*model.arm_shape, *model.arm_scale, *model.part_shape, *model.part_scale]
+    noise = [model.noise_shape, model.noise_rate_shape, model.noise_rate, model.wide, shape, rate]
+    flags = [model.shared_centre, model.learned, model.intercept, fixed_units]
+    return np.array([*pairs, *noise, *flags], dtype=np.float64)
+
+
+def with_room_for_component(state: RobustState) -> RobustState:
+    """The state with twice the places for components; new places carry new labels."""
+    capacity = state.tables.shape[2]
+    labels = np.concatenate([state.labels, state.labels], axis=2)
+    labels[:, :, capacity:] = np.arange(capacity, 2 * capacity)
+    return state._replace(tables=grown(state.tables), labels=np.ascontiguousarray(labels))
+
+
+def with_room_for_reward(state: RobustState, arm: int) -> RobustState:
+    """The state with twice the rows for an arm's rewards."""
+    data, seats = list(state.data), list(state.seats)
+    data[arm] = grown(data[arm], axis=0)
+    seats[arm] = np.concatenate([seats[arm], np.zeros_like(seats[arm])])
+    return state._replace(data=tuple(data), seats=tuple(seats))
+
+
+@dataclass(frozen=True, eq=False)
+class RobustEngine:
+    """The robust model of all arms, kept by `moves` Gibbs moves in the arm that was rewarded and `moves_elsewhere` in
+    another arm, taken in turn; cost does not grow with the number of rewards.
+
+    `fixed_units` says that rewards already have scale 1 and median 0 and contexts columns of size 1.
+    """
+
+    model: RobustMixture
+    moves: int = 32
+    moves_elsewhere: int = 12
+    fixed_units: bool = False
+    _law: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require_count(self.moves, "moves", at_least=0)
+        require_count(self.moves_elsewhere, "moves_elsewhere", at_least=0)
+        object.__setattr__(self, "_law", law_of(self.model, self.fixed_units))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.model.n_arms
+
+    @property
+    def context_dim(self) -> int:
+        """Length of a context."""
+        return self.model.context_dim
+
+    def init(self) -> RobustState:
+        """State before any reward: shared values at the middle of their priors, in units of 1."""
+        n, D, model = self.n_arms, self.model.n_features, self.model
+        hyper = np.zeros(11)
+        hyper[LAM : LAM + 2] = np.divide(model.arm_scale, model.arm_shape)
+        hyper[RHO : RHO + 2] = model.part_ratio
+        hyper[NOISE] = model.noise_rate_shape / model.noise_rate
+        hyper[GAMMA] = np.divide(*model.concentration_prior) if model.concentration_prior else model.concentration
+        hyper[SQUARE] = 1.0
+        columns = np.zeros((6, D))
+        columns[UNIT] = 1.0
+        state = RobustState(
+            tables=np.zeros((n, n_rows(D), FIRST_CAPACITY)),
+            labels=np.tile(np.arange(FIRST_CAPACITY), (n, 2, 1)),
+            sizes=np.zeros((n, 2), np.int64),
+            centres=np.zeros((n, D, D + 2)),
+            hyper=hyper,
+            columns=columns,
+            reservoir=np.zeros(RESERVOIR),
+            data=tuple(np.zeros((FIRST_CAPACITY, D + 1)) for _ in range(n)),
+            seats=tuple(np.zeros(FIRST_CAPACITY, np.int64) for _ in range(n)),
+            n_rewards=0,
+        )
+        kernels.prepare_all(state.tables, state.sizes, state.centres, hyper, columns, self._law)
+        return state
+
+    def update(self, state: RobustState, context: Array, arm: int, reward: float, rng: Rng) -> RobustState:
+        """State after one reward."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        y = require_reward(reward)
+        if state.sizes[a, 1] == state.seats[a].shape[0]:
+            state = with_room_for_reward(state, a)
+        if state.sizes[a, 0] + 2 > state.tables.shape[2]:
+            state = with_room_for_component(state)
+        b = state.n_rewards % self.n_arms
+        if b == a:
+            b = (b + 1) % self.n_arms
+        source = stream(rng)
+        shared = (state.centres, state.hyper, state.columns, self._law)
+        kernels.take_in(state.tables, state.sizes, *shared, state.data[a], a, state.reservoir, x, y, source)
+        state = self._make_moves(state, a, int(state.sizes[a, 1]) + 1, self.moves, rng)
+        if b != a:
+            state = self._make_moves(state, b, int(state.sizes[b, 1]), self.moves_elsewhere, rng)
+        kernels.finish(state.tables, state.sizes, *shared, a, b, source)
+        return state._replace(n_rewards=state.n_rewards + 1)
+
+    def _make_moves(self, state: RobustState, arm: int, seated: int, n_moves: int, rng: Rng) -> RobustState:
+        source, rewards = stream(rng), (state.data[arm], state.seats[arm])
+        left = kernels.moves_of(*state[:6], self._law, *rewards, arm, seated, n_moves, source)
+        while left > 0:
+            state = with_room_for_component(state)
+            left = kernels.moves_of(*state[:6], self._law, *rewards, arm, seated, left, source)
+        return state
+
+    def refresh(self, state: RobustState, rng: Rng) -> RobustState:
+        """State after another round of moves in every arm and of draws of all that is shared."""
+        for arm in range(self.n_arms):
+            state = self._make_moves(state, arm, int(state.sizes[arm, 1]), self.moves, rng)
+            shared = (state.centres, state.hyper, state.columns, self._law)
+            kernels.finish(state.tables, state.sizes, *shared, arm, arm, stream(rng))
+        return state
+
+    def draw_means(self, state: RobustState, context: Array, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
+        x = require_context(context, self.context_dim)
+        out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
+        tables, _, sizes, centres, hyper, columns = state[:6]
+        means.draw_means(tables, sizes, centres, hyper, columns, x, out, stream(rng))
+        return out
+
+    def moments(self, state: RobustState, context: Array) -> Array:
+        """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms)."""
+        x = require_context(context, self.context_dim)
+        out = np.empty((2, self.n_arms))
+        tables, _, sizes, centres, hyper, columns = state[:6]
+        means.moments(tables, sizes, centres, hyper, columns, x, out)
+        return out
+
+    def expected_means(self, state: RobustState, context: Array) -> Array:
+        """Posterior expectation of every arm's mean reward given the state, (n_arms,)."""
+        return np.asarray(self.moments(state, context)[0])
+
+    def n_components(self, state: RobustState) -> IntArray:
+        """Components in use, (n_arms,)."""
+        return state.sizes[:, 0].copy()
+
+    def assignments(self, state: RobustState, arm: int) -> IntArray:
+        """Component of each of an arm's rewards, numbered 0, 1, ... by place."""
+        n = state.sizes[arm, 1]
+        return np.asarray(state.labels[arm, 1][state.seats[arm][:n]])
+
+    def predictive(self, state: RobustState, context: Array, arm: int) -> StudentMixture:
+        """Posterior predictive distribution of an arm's next reward in this context, given the state.
+
+        Components in use are normal; a new one is a Student-t with the variances of its slopes and noise added.
+        """
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        n = int(state.sizes[a, 0])
+        parts = np.empty((3, n + 1))
+        means.components(state.tables, state.sizes, state.centres, state.columns, x, a, parts)
+        counts, location, variance = parts
+        counts[n] = state.hyper[GAMMA]
+        shape = self.model.noise_shape
+        noise = np.append(state.tables[a, VAR, :n], state.hyper[NOISE] / shape)
+        dof = np.append(np.full(n, np.inf), 2 * shape)
+        return StudentMixture(counts / counts.sum(), dof, location + state.hyper[ORIGIN], np.sqrt(noise + variance))
+
+    def draw_densities(
+        self, state: RobustState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
+    ) -> Array:
+        """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        points = require_array(grid, "grid")
+        out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
+        tables, _, sizes, centres, hyper, columns = state[:6]
+        shape = self.model.noise_shape
+        means.draw_density(tables, sizes, centres, hyper, columns, shape, x, a, points, out, stream(rng))
+        return out

@@ -1,0 +1,99 @@
+"""Linear regression with Student-t noise, by Gibbs sampling over precisions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require, require_arm, require_context, require_count, require_positive, require_reward
+from polyarm.kernels import conjugate
+from polyarm.kernels import scale_weights as kernels
+from polyarm.kernels._jit import stream
+from polyarm.models import LinearGaussian
+from polyarm.types import Array, IntArray, Rng
+
+FIRST_CAPACITY = 16  # rewards there is room for at first; doubled when full
+
+
+class StudentState(NamedTuple):
+    """Square-root information (n_arms, dim + 1, dim + 1), number of rewards, and each arm's rewards with precisions."""
+
+    roots: Array
+    counts: IntArray
+    rows: tuple[Array, ...]
+
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        return {"rows": (0,)}
+
+
+@dataclass(frozen=True, eq=False)
+class StudentEngine:
+    """Linear rewards with noise s t(dof): Gaussian ones whose precisions are drawn (Geweke 1993).
+
+    After a reward its arm makes `n_sweeps` full Gibbs sweeps, so that an update costs n d^2 for an arm with n rewards;
+    a draw of the means costs d^2 per arm and is exact given the precisions.  The base's scale is that of s^2.
+    """
+
+    arms: Sequence[LinearGaussian]
+    dof: float = 3.0
+    n_sweeps: int = 1
+    _laws: Array = field(init=False, repr=False)
+    _priors: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require(len(self.arms) > 0, "arms", "at least one model", self.arms)
+        dims = {arm.base.dim for arm in self.arms}
+        require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
+        require_positive(self.dof, "dof")
+        require_count(self.n_sweeps, "n_sweeps")
+        laws = [(arm.base.shape, arm.base.scale, arm.noise_var or 0.0) for arm in self.arms]
+        object.__setattr__(self, "_laws", np.array(laws))
+        object.__setattr__(self, "_priors", np.stack([arm.base.root for arm in self.arms]))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.arms)
+
+    @property
+    def context_dim(self) -> int:
+        """Length of a context."""
+        return self.arms[0].base.dim
+
+    def init(self) -> StudentState:
+        """State before any reward."""
+        rows = tuple(np.zeros((FIRST_CAPACITY, self.context_dim + 2)) for _ in self.arms)
+        return StudentState(self._priors.copy(), np.zeros(self.n_arms, np.int64), rows)
+
+    def update(self, state: StudentState, context: Array, arm: int, reward: float, rng: Rng) -> StudentState:
+        """State after one reward."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        y = require_reward(reward)
+        n = int(state.counts[a])
+        if n == len(state.rows[a]):
+            rows = list(state.rows)
+            rows[a] = np.concatenate([rows[a], np.zeros_like(rows[a])])
+            state = state._replace(rows=tuple(rows))
+        state.rows[a][n, :-2] = x
+        state.rows[a][n, -2] = y
+        state.counts[a] = n + 1
+        law, prior = self._laws[a], self._priors[a]
+        kernels.learn(state.rows[a][: n + 1], prior, state.roots[a], law, self.dof, self.n_sweeps, stream(rng))
+        return state
+
+    def draw_means(self, state: StudentState, context: Array, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of every arm's mean reward given the precisions, (n_draws, n_arms)."""
+        x = require_context(context, self.context_dim)
+        out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
+        conjugate.draw_means(state.roots, state.counts, self._laws, x, out, stream(rng))
+        return out
+
+    def expected_means(self, state: StudentState, context: Array) -> Array:
+        """Posterior expectation of every arm's mean reward given the precisions, (n_arms,)."""
+        out = np.empty(self.n_arms)
+        conjugate.expected_means(state.roots, require_context(context, self.context_dim), out)
+        return out

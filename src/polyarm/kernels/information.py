@@ -1,0 +1,98 @@
+"""Information-directed sampling by the variance criterion (Russo & Van Roy 2018, section 6.3).
+
+mean, sd  (A,)  of every arm's mean reward: a normal posterior, independent over arms
+D      (A,)  expected regret of each arm: E[max] - mean
+G      (A,)  information of each arm: how much of its mean reward's variance knowing the best arm b explains,
+             sum_b P(b) (E[mu_a | b] - mean_a)^2
+The arm is drawn from the distribution q over arms that minimises (q'D)^2 / q'G; two arms are always enough.
+Both are estimated from N draws around the known means, so the estimate of G is never far below sd^2 / N: an arm known
+much worse than the best one keeps being tried now and then.  (Centring on the draws' own average removes that; it
+cost 6 to 8 regret on mixture-a, mixture-b and linear.)
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.types import Array, Rng
+
+
+@kernel
+def regret_and_information(mean: Array, sd: Array, n_draws: int, D: Array, G: Array, rng: Rng) -> None:
+    """Estimate D and G from joint draws of the arms' mean rewards."""
+    A = mean.shape[0]
+    count, total, draw = np.zeros(A), np.zeros((A, A)), np.empty(A)
+    top = 0.0
+    for _ in range(n_draws):
+        best = 0
+        for a in range(A):
+            draw[a] = sd[a] * rng.standard_normal()
+            if mean[a] - mean[best] + draw[a] > draw[best]:
+                best = a
+        top += mean[best] - mean[0] + draw[best]
+        count[best] += 1.0
+        for a in range(A):
+            total[best, a] += draw[a]
+    for a in range(A):
+        D[a] = max(top / n_draws - (mean[a] - mean[0]), 0.0)
+        G[a] = 0.0
+        for b in range(A):
+            if count[b] > 0.0:
+                G[a] += total[b, a] * total[b, a] / (count[b] * n_draws)
+
+
+@kernel
+def best_share(D1: float, D2: float, G1: float, G2: float) -> float:
+    """Share of the first of two arms in the mix that minimises the ratio."""
+    if D1 == D2:
+        return 1.0 if G1 >= G2 else 0.0
+    if G1 == G2:
+        return 1.0 if D1 < D2 else 0.0
+    return min(max(D2 / (D1 - D2) - 2.0 * G2 / (G1 - G2), 0.0), 1.0)
+
+
+@kernel
+def ratio(q: float, D1: float, D2: float, G1: float, G2: float) -> float:
+    """Squared expected regret per information of a mix of two arms."""
+    regret = q * D1 + (1.0 - q) * D2
+    information = q * G1 + (1.0 - q) * G2
+    return regret * regret / information if information > 0.0 else math.inf
+
+
+@kernel
+def find_mix(D: Array, G: Array, out: Array) -> None:
+    """Write the distribution over arms that minimises the ratio; without any information, the arm of least regret."""
+    A = D.shape[0]
+    lowest = math.inf
+    first, second, share = int(np.argmin(D)), int(np.argmin(D)), 1.0
+    for a in range(A):
+        for b in range(a + 1, A):
+            for q in (0.0, 1.0, best_share(D[a], D[b], G[a], G[b])):
+                value = ratio(q, D[a], D[b], G[a], G[b])
+                if value < lowest:
+                    lowest, first, second, share = value, a, b, q
+    out[:] = 0.0
+    out[first] += share
+    out[second] += 1.0 - share
+
+
+@kernel
+def find_shares(moments: Array, n_draws: int, out: Array, source: Stream) -> None:
+    """Fill out (n_arms,) with the arms' shares in the mix."""
+    rng = generator(source)
+    A = moments.shape[1]
+    D, G = np.empty(A), np.empty(A)
+    regret_and_information(moments[0], moments[1], n_draws, D, G, rng)
+    find_mix(D, G, out)
+
+
+@kernel
+def choose(moments: Array, n_draws: int, out: Array, source: Stream) -> int:
+    """Draw an arm from the mix by a race: arm a scores its share over an Exp(1) draw, and the highest score wins."""
+    find_shares(moments, n_draws, out, source)
+    rng = generator(source)
+    for a in range(out.shape[0]):
+        if out[a] > 0.0:
+            out[a] /= rng.standard_exponential()
+    return int(np.argmax(out))

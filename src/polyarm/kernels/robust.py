@@ -1,0 +1,186 @@
+"""One reward into the robust model: moves in its arm and in another, then everything the arms share.
+
+tables (A, rows, C)  labels (A, 2, C)  sizes (A, 2)    seating and components of every arm (robust_moves.py)
+centres (A, D, D + 2)                                  posterior of every arm's centre (robust_means.py)
+hyper (11,)  columns (6, D)  reservoir (64,)           what the arms share (robust_scales.py)
+law (18,)                                              the settings
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels.robust_component import COUNT, VAR, information, solve, squared_errors, sxy_row, w_row
+from polyarm.kernels.robust_means import find_centre, with_intercept
+from polyarm.kernels.robust_moves import make_moves
+from polyarm.kernels.robust_scales import (
+    ARM_VAR,
+    CENTRE,
+    GAMMA,
+    NOISE,
+    NOISE_SHAPE,
+    ORIGIN,
+    PART_VAR,
+    SCALED,
+    SHARED,
+    SQUARE,
+    STEPS,
+    draw_inverse_gamma,
+    draw_shared,
+    least_noise,
+    remember,
+    set_variances,
+    take_scale,
+)
+from polyarm.kernels.triangle import solve_lower, solve_upper
+from polyarm.types import Array, IntArray, Rng
+
+
+@loop
+def prepare(T: Array, K: int, centre: Array, columns: Array, M: Array, B: Array, v: Array) -> None:
+    """Compute U and V of an arm's components and the posterior of its centre for the shared values of now."""
+    w0 = centre[:, columns.shape[1] + 1]
+    for k in range(K):
+        solve(T, k, w0, columns[PART_VAR], M, B, v)
+    find_centre(T, K, centre, columns)
+
+
+@step
+def draw_centre(centre: Array, v: Array, rng: Rng) -> None:
+    """Draw w0 from its posterior, mu + F^-T N(0, I)."""
+    D = v.shape[0]
+    for i in range(D):
+        v[i] = rng.standard_normal()
+    solve_upper(centre, v, D)
+    for i in range(D):
+        centre[i, D + 1] = centre[i, D] + v[i]
+
+
+@step
+def draw_slopes(T: Array, k: int, w0: Array, R: Array, M: Array, v: Array, rng: Rng) -> None:
+    """Draw w_k given w0 and its noise variance."""
+    D = v.shape[0]
+    information(T, k, R, M)
+    for i in range(D):
+        v[i] = T[sxy_row(D) + i, k] / T[VAR, k] + w0[i] / R[i]
+    solve_lower(M, v, D)
+    for i in range(D):
+        v[i] += rng.standard_normal()
+    solve_upper(M, v, D)
+    for i in range(D):
+        T[w_row(D) + i, k] = v[i]
+
+
+@loop
+def refresh(
+    T: Array, K: int, centre: Array, columns: Array, a: float, b: float, least: float, M: Array, v: Array, rng: Rng
+) -> None:
+    """Draw an arm's centre, then every component's slopes, then their noise variances."""
+    D = columns.shape[1]
+    find_centre(T, K, centre, columns)
+    draw_centre(centre, v, rng)
+    for k in range(K):
+        draw_slopes(T, k, centre[:, D + 1], columns[PART_VAR], M, v, rng)
+        shape, scale = a + 0.5 * T[COUNT, k], b + 0.5 * squared_errors(T, k, D)
+        T[VAR, k] = max(draw_inverse_gamma(shape, scale, rng), least)
+
+
+@kernel
+def prepare_all(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array) -> None:
+    """Bring every arm up to date with the shared values."""
+    D = columns.shape[1]
+    M, B, v = np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    set_variances(hyper, columns, law)
+    for arm in range(tables.shape[0]):
+        if law[SHARED] == 0.0 or sizes[arm, 1] == 0:
+            for j in range(D):
+                centres[arm, j, D + 1] = columns[CENTRE, j]
+        prepare(tables[arm], sizes[arm, 0], centres[arm], columns, M, B, v)
+
+
+@kernel
+def finish(
+    tables: Array,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    law: Array,
+    arm: int,
+    other: int,
+    source: Stream,
+) -> None:
+    """Refresh the arms that moved, draw what the arms share, and bring every arm up to date."""
+    rng = generator(source)
+    D = columns.shape[1]
+    M, v = np.empty((D, D)), np.empty(D)
+    a, b, least = law[NOISE_SHAPE], hyper[NOISE], least_noise(hyper)
+    refresh(tables[arm], sizes[arm, 0], centres[arm], columns, a, b, least, M, v, rng)
+    if other != arm and sizes[other, 1] > 0:
+        refresh(tables[other], sizes[other, 0], centres[other], columns, a, b, least, M, v, rng)
+    draw_shared(tables, sizes, centres, hyper, columns, law, rng)
+    prepare_all(tables, sizes, centres, hyper, columns, law)
+
+
+@kernel
+def moves_of(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    law: Array,
+    data: Array,
+    z: IntArray,
+    arm: int,
+    seated: int,
+    n_moves: int,
+    source: Stream,
+) -> int:
+    """Seat rewards of an arm until `seated` have a seat, then make at most 4 n moves; return how many are left.
+
+    Moves are left over where the table was full: make room and call again.
+    """
+    rng = generator(source)
+    C, D = tables.shape[2], columns.shape[1]
+    work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
+    w0, R = centres[arm, :, D + 1], columns[PART_VAR]
+    gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
+    n_moves = min(n_moves, 4 * seated)
+    return make_moves(T, label, place, size, w0, R, gamma, a, b, data, z, seated, n_moves, work, M, B, v, rng)
+
+
+@kernel
+def take_in(
+    tables: Array,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    law: Array,
+    data: Array,
+    arm: int,
+    reservoir: Array,
+    x: Array,
+    y: float,
+    source: Stream,
+) -> None:
+    """Write a reward to its arm's data and into the units; draw the centre of an arm that had no reward."""
+    rng = generator(source)
+    D = columns.shape[1]
+    n = sizes[arm, 1]
+    first = hyper[STEPS] == 0.0
+    remember(hyper, columns, reservoir, law, x, y, rng)
+    if hyper[SCALED] == 0.0 and hyper[SQUARE] != 1.0:
+        take_scale(tables, sizes, centres, hyper, columns)
+        first = True
+    if first:
+        prepare_all(tables, sizes, centres, hyper, columns, law)
+    data[n, :D] = with_intercept(x, D)
+    data[n, D] = y - hyper[ORIGIN]
+    if n == 0 and law[SHARED] > 0.0:
+        for j in range(D):
+            centres[arm, j, D + 1] = columns[CENTRE, j] + math.sqrt(columns[ARM_VAR, j]) * rng.standard_normal()

@@ -1,0 +1,228 @@
+"""The component of the robust model: its slopes are integrated out, its noise variance is not.
+
+A component is one column of an arm's table T (rows, capacity); components stand side by side.
+
+row         content of column k                                      formula
+COUNT       n        rewards in the component
+VAR         s2       its noise variance
+SYY         sum y^2
+MOVES       adds and removes since its sums were last computed afresh
+MEAN ...    U (D rows)               mean of its slopes                U = V (Sxy/s2 + Q w0)
+            V (P rows)               their covariance                  V = (Sxx/s2 + Q)^-1
+            Sxx (P rows)             sum x x'
+            Sxy (D rows)             sum x y
+            w (D rows)               the slopes as last drawn
+
+D = features, P = D (D+1) / 2: a symmetric matrix is kept as the rows of its lower triangle.
+w0 (D,)  centre of the arm's components;  R (D,)  prior variance of the slopes around it;  Q = diag(1/R)
+data (N, D + 1) holds x and y of each reward;  z (N,) its label
+"""
+
+from polyarm.kernels._jit import kernel, loop, step
+from polyarm.kernels.triangle import factorise, invert_lower
+from polyarm.types import Array, IntArray
+
+COUNT, VAR, SYY, MOVES, MEAN = 0, 1, 2, 3, 4
+LANES = 4  # components scored together; a table's capacity is a multiple of it
+CAREFUL = 1e-9  # a reward that holds all but this share of its component's information is removed by rebuilding
+MOVES_KEPT = 65536  # sums are computed afresh after so many moves
+
+
+@kernel
+def n_rows(D: int) -> int:
+    """Rows of a component's column."""
+    return MEAN + 3 * D + D * (D + 1)
+
+
+@step
+def sxx_row(D: int) -> int:
+    """First row of Sxx."""
+    return MEAN + D + D * (D + 1) // 2
+
+
+@step
+def sxy_row(D: int) -> int:
+    """First row of Sxy."""
+    return MEAN + D + D * (D + 1)
+
+
+@step
+def w_row(D: int) -> int:
+    """First row of w."""
+    return MEAN + 2 * D + D * (D + 1)
+
+
+@step
+def residuals(T: Array, n_places: int, data: Array, r: int, q: Array, e: Array) -> None:
+    """Write q = x'Vx and e = y - x'U of reward r for the first n_places components, LANES at a time."""
+    D = data.shape[1] - 1
+    for k in range(0, n_places, 4):
+        q0 = q1 = q2 = q3 = 0.0
+        e0 = e1 = e2 = e3 = data[r, D]
+        p = MEAN + D
+        for i in range(D):
+            xi = data[r, i]
+            u = MEAN + i
+            e0 -= xi * T[u, k]
+            e1 -= xi * T[u, k + 1]
+            e2 -= xi * T[u, k + 2]
+            e3 -= xi * T[u, k + 3]
+            for j in range(i):
+                t = 2.0 * xi * data[r, j]
+                q0 += t * T[p, k]
+                q1 += t * T[p, k + 1]
+                q2 += t * T[p, k + 2]
+                q3 += t * T[p, k + 3]
+                p += 1
+            t = xi * xi
+            q0 += t * T[p, k]
+            q1 += t * T[p, k + 1]
+            q2 += t * T[p, k + 2]
+            q3 += t * T[p, k + 3]
+            p += 1
+        q[k] = q0
+        q[k + 1] = q1
+        q[k + 2] = q2
+        q[k + 3] = q3
+        e[k] = e0
+        e[k + 1] = e1
+        e[k + 2] = e2
+        e[k + 3] = e3
+
+
+@step
+def reset(T: Array, k: int, w0: Array, R: Array, s2: float) -> None:
+    """Make component k an empty one with this noise variance: its slopes have their prior."""
+    D = w0.shape[0]
+    for r in range(T.shape[0]):
+        T[r, k] = 0.0
+    T[VAR, k] = s2
+    p = MEAN + D
+    for i in range(D):
+        T[MEAN + i, k] = w0[i]
+        p += i
+        T[p, k] = R[i]
+        p += 1
+
+
+@step
+def count_in(T: Array, k: int, data: Array, r: int, sign: float) -> None:
+    """Add (sign 1) or remove (sign -1) reward r from the sums of component k."""
+    D = data.shape[1] - 1
+    y = data[r, D]
+    p = sxx_row(D)
+    s = sxy_row(D)
+    for i in range(D):
+        xi = sign * data[r, i]
+        for j in range(i + 1):
+            T[p, k] += xi * data[r, j]
+            p += 1
+        T[s + i, k] += xi * y
+    T[SYY, k] += sign * y * y
+    T[COUNT, k] += sign
+    T[MOVES, k] += 1.0
+
+
+@step
+def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bool:
+    """Add or remove reward r from U and V; tell whether that would lose digits, and then leave them as they are.
+
+    V -= vv'/t,  U += v e/t  with v = Vx and t = x'Vx + sign s2.
+    """
+    D = v.shape[0]
+    e = data[r, D]
+    t = sign * T[VAR, k]
+    for i in range(D):
+        v[i] = 0.0
+    p = MEAN + D
+    for i in range(D):
+        e -= data[r, i] * T[MEAN + i, k]
+        for j in range(i):
+            v[i] += T[p, k] * data[r, j]
+            v[j] += T[p, k] * data[r, i]
+            p += 1
+        v[i] += T[p, k] * data[r, i]
+        p += 1
+    for i in range(D):
+        t += data[r, i] * v[i]
+    if sign * t <= CAREFUL * T[VAR, k]:
+        return True
+    p = MEAN + D
+    for i in range(D):
+        T[MEAN + i, k] += v[i] * e / t
+        g = v[i] / t
+        for j in range(i + 1):
+            T[p, k] -= g * v[j]
+            p += 1
+    return False
+
+
+@loop
+def information(T: Array, k: int, R: Array, M: Array) -> None:
+    """Write the Cholesky factor of Sxx/s2 + Q into M."""
+    D = R.shape[0]
+    p = sxx_row(D)
+    s2 = T[VAR, k]
+    for i in range(D):
+        for j in range(i + 1):
+            M[i, j] = T[p, k] / s2
+            p += 1
+        M[i, i] += 1.0 / R[i]
+    factorise(M, D)
+
+
+@loop
+def solve(T: Array, k: int, w0: Array, R: Array, M: Array, B: Array, v: Array) -> None:
+    """Compute U and V of component k from its sums, its noise variance, w0 and R."""
+    D = R.shape[0]
+    information(T, k, R, M)
+    invert_lower(M, B, D)
+    s = sxy_row(D)
+    for i in range(D):
+        v[i] = T[s + i, k] / T[VAR, k] + w0[i] / R[i]
+        T[MEAN + i, k] = 0.0
+    p = MEAN + D
+    for i in range(D):
+        for j in range(i + 1):
+            t = 0.0
+            for m in range(i, D):
+                t += B[i, m] * B[j, m]
+            T[p, k] = t
+            p += 1
+            T[MEAN + i, k] += t * v[j]
+            if j < i:
+                T[MEAN + j, k] += t * v[i]
+
+
+@loop
+def recount(T: Array, k: int, data: Array, z: IntArray, n: int, label: int) -> None:
+    """Compute the sums of component k afresh from the rewards that carry its label."""
+    D = data.shape[1] - 1
+    T[COUNT, k] = 0.0
+    T[SYY, k] = 0.0
+    first = sxx_row(D)
+    for r in range(first, first + D * (D + 1) // 2 + D):
+        T[r, k] = 0.0
+    for i in range(n):
+        if z[i] == label:
+            count_in(T, k, data, i, 1.0)
+    T[MOVES, k] = 0.0
+
+
+@loop
+def squared_errors(T: Array, k: int, D: int) -> float:
+    """Sum of (y - x'w)^2 over the component, w as last drawn."""
+    s = sxy_row(D)
+    w = w_row(D)
+    p = sxx_row(D)
+    total = T[SYY, k]
+    for i in range(D):
+        wi = T[w + i, k]
+        t = -2.0 * T[s + i, k]
+        for j in range(i):
+            t += 2.0 * T[p, k] * T[w + j, k]
+            p += 1
+        t += T[p, k] * wi
+        p += 1
+        total += wi * t
+    return max(total, 0.0)

@@ -1,0 +1,268 @@
+"""Posterior of an arm's mean reward in one context, given the seating and what the arms share.
+
+Given the noise variances everything is Gaussian: w0 ~ N(mu, (F F')^-1) and, given w0, x'w_k = x'V_k Sxy_k/s2_k + a_k'w0
+plus N(0, x'V_k x) with a_k = Q V_k x.  A component nobody has seen has x'w = x'w0 plus N(0, x'Rx).
+
+m  (K+1,)     E[x'w_k]: the last entry is for the unseen
+v  (K+1,)     variance of x'w_k given w0: x'V_k x, and x'Rx for one unseen component
+G  (K+1, D)   F^-1 a_k, so that G_j G_k' is the covariance that x'w_j and x'w_k owe to w0
+p             weights ~ Dirichlet(n_1, ..., n_K, gamma); the unseen part is a whole Dirichlet process
+centres[arm]  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import Stream, generator, kernel, step
+from polyarm.kernels.robust_component import COUNT, MEAN, VAR, sxy_row
+from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, NOISE, ORIGIN, PART_VAR
+from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
+from polyarm.types import Array, IntArray, Rng
+
+TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
+MAX_STICKS = 1000
+
+
+@step
+def find_centre(T: Array, K: int, centre: Array, columns: Array) -> None:
+    """Write factor and mean of w0 with the slopes integrated out: information 1/L + sum_k (Q - Q V_k Q)."""
+    D = columns.shape[1]
+    for i in range(D):
+        for j in range(i):
+            centre[i, j] = 0.0
+        centre[i, i] = 1.0 / columns[ARM_VAR, i]
+        centre[i, D] = columns[CENTRE, i] / columns[ARM_VAR, i]
+    s = sxy_row(D)
+    for k in range(K):
+        p = MEAN + D
+        s2 = T[VAR, k]
+        for i in range(D):
+            Qi = 1.0 / columns[PART_VAR, i]
+            for j in range(i):
+                V = T[p, k]
+                p += 1
+                Qj = 1.0 / columns[PART_VAR, j]
+                centre[i, j] -= Qi * V * Qj
+                centre[i, D] += Qi * V * T[s + j, k] / s2
+                centre[j, D] += Qj * V * T[s + i, k] / s2
+            centre[i, i] += Qi * (columns[PART_VAR, i] - T[p, k]) * Qi
+            centre[i, D] += Qi * T[p, k] * T[s + i, k] / s2
+            p += 1
+    factorise(centre, D)
+    mean = centre[:, D]
+    solve_lower(centre, mean, D)
+    solve_upper(centre, mean, D)
+
+
+@step
+def locate(T: Array, K: int, centre: Array, columns: Array, x: Array, m: Array, v: Array, G: Array) -> None:
+    """Write m, v and G of every component in use and of the unseen."""
+    D = columns.shape[1]
+    for k in range(K):
+        g = G[k]
+        for i in range(D):
+            g[i] = 0.0
+        mean = 0.0
+        p = MEAN + D
+        for i in range(D):
+            mean += x[i] * T[MEAN + i, k]
+            for j in range(i):
+                g[i] += T[p, k] * x[j]
+                g[j] += T[p, k] * x[i]
+                p += 1
+            g[i] += T[p, k] * x[i]
+            p += 1
+        square = 0.0
+        for i in range(D):
+            square += g[i] * x[i]
+            g[i] /= columns[PART_VAR, i]
+            mean += g[i] * (centre[i, D] - centre[i, D + 1])  # U was computed for w0 as last drawn
+        m[k] = mean
+        v[k] = max(square, 0.0)
+        solve_lower(centre, g, D)
+    m[K] = 0.0
+    v[K] = 0.0
+    g = G[K]
+    for i in range(D):
+        m[K] += x[i] * centre[i, D]
+        v[K] += x[i] * x[i] * columns[PART_VAR, i]
+        g[i] = x[i]
+    solve_lower(centre, g, D)
+
+
+@step
+def squared_length(g: Array) -> float:
+    """Sum of squares."""
+    total = 0.0
+    for i in range(g.shape[0]):
+        total += g[i] * g[i]
+    return total
+
+
+@step
+def draw_squared_sticks(gamma: float, rng: Rng) -> float:
+    """Sum of the squared weights of a Dirichlet process."""
+    left, total = 1.0, 0.0
+    for _ in range(MAX_STICKS):
+        if left < TAIL:
+            break
+        part = left * rng.beta(1.0, gamma)
+        total += part * part
+        left -= part
+    return total + left * left
+
+
+@step
+def draw_mean(T: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: Array, rng: Rng) -> float:
+    """A draw of the arm's mean reward."""
+    D = g.shape[0]
+    for i in range(D):
+        g[i] = 0.0
+    total, mean, own = 0.0, 0.0, 0.0
+    for k in range(K + 1):
+        p = rng.standard_gamma(T[COUNT, k] if k < K else gamma)
+        total += p
+        mean += p * m[k]
+        own += p * p * v[k] * (1.0 if k < K else draw_squared_sticks(gamma, rng))
+        for i in range(D):
+            g[i] += p * G[k, i]
+    if total <= 0.0:  # only an empty arm whose concentration is nearly 0
+        return m[K] + math.sqrt(v[K] + squared_length(G[K])) * rng.standard_normal()
+    return mean / total + math.sqrt(own + squared_length(g)) / total * rng.standard_normal()
+
+
+@step
+def find_moments(T: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: Array) -> tuple[float, float]:
+    """Mean and standard deviation of the arm's mean reward: the moments of `draw_mean`.
+
+    With A = n + gamma and P = E[p]:  A/(A+1) (sum P^2 v + |sum P G|^2) + (sum P (v + |G|^2 + m^2) - mean^2) / (A+1);
+    the unseen part's v is x'Rx / (gamma + 1), the variance of the mean of a Dirichlet process.
+    """
+    D = g.shape[0]
+    for i in range(D):
+        g[i] = 0.0
+    total = gamma
+    for k in range(K):
+        total += T[COUNT, k]
+    mean, square, own, each = 0.0, 0.0, 0.0, 0.0
+    for k in range(K + 1):
+        p = (T[COUNT, k] if k < K else gamma) / total
+        spread = v[k] if k < K else v[k] / (gamma + 1.0)
+        mean += p * m[k]
+        own += p * p * spread
+        each += p * (spread + squared_length(G[k]))
+        for i in range(D):
+            g[i] += p * G[k, i]
+    for k in range(K + 1):
+        p = (T[COUNT, k] if k < K else gamma) / total
+        square += p * (m[k] - mean) * (m[k] - mean)
+    variance = (total * (own + squared_length(g)) + each + square) / (total + 1.0)
+    return mean, math.sqrt(variance)
+
+
+@kernel
+def draw_means(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, x: Array, out: Array, source: Stream
+) -> None:
+    """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
+    rng = generator(source)
+    D = columns.shape[1]
+    C = tables.shape[2] + 1
+    f = with_intercept(x, D)
+    m, v, G, g = np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
+    for arm in range(tables.shape[0]):
+        K = sizes[arm, 0]
+        locate(tables[arm], K, centres[arm], columns, f, m, v, G)
+        for draw in range(out.shape[0]):
+            out[draw, arm] = hyper[ORIGIN] + draw_mean(tables[arm], K, hyper[GAMMA], m, v, G, g, rng)
+
+
+@kernel
+def moments(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, x: Array, out: Array) -> None:
+    """Fill out (2, n_arms) with mean and standard deviation of every arm's mean reward."""
+    D = columns.shape[1]
+    C = tables.shape[2] + 1
+    f = with_intercept(x, D)
+    m, v, G, g = np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
+    for arm in range(tables.shape[0]):
+        K = sizes[arm, 0]
+        locate(tables[arm], K, centres[arm], columns, f, m, v, G)
+        mean, sd = find_moments(tables[arm], K, hyper[GAMMA], m, v, G, g)
+        out[0, arm] = hyper[ORIGIN] + mean
+        out[1, arm] = sd
+
+
+@kernel
+def with_intercept(x: Array, D: int) -> Array:
+    """The context, with a one after it where there is an intercept."""
+    f = np.ones(D)
+    f[: x.shape[0]] = x
+    return f
+
+
+@kernel
+def components(tables: Array, sizes: IntArray, centres: Array, columns: Array, x: Array, arm: int, out: Array) -> None:
+    """Fill out (3, K + 1) with count, mean and variance of x'w_k of every component in use and of an unseen one."""
+    D = columns.shape[1]
+    K = sizes[arm, 0]
+    f = with_intercept(x, D)
+    m, v, G = np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D))
+    locate(tables[arm], K, centres[arm], columns, f, m, v, G)
+    for k in range(K + 1):
+        out[0, k] = tables[arm, COUNT, k] if k < K else 0.0
+        out[1, k] = m[k]
+        out[2, k] = v[k] + squared_length(G[k])
+
+
+@kernel
+def draw_density(
+    tables: Array,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    noise_shape: float,
+    x: Array,
+    arm: int,
+    grid: Array,
+    out: Array,
+    source: Stream,
+) -> None:
+    """Fill out (n_draws, len(grid)) with posterior draws of the density of an arm's reward at the grid's points."""
+    rng = generator(source)
+    D = columns.shape[1]
+    K, gamma, b = sizes[arm, 0], hyper[GAMMA], hyper[NOISE]
+    f = with_intercept(x, D)
+    m, v, G, h, weight = np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D)), np.empty(D), np.empty(K + 1)
+    locate(tables[arm], K, centres[arm], columns, f, m, v, G)
+    points = grid - hyper[ORIGIN]
+    for draw in range(out.shape[0]):
+        total = 0.0
+        for k in range(K + 1):
+            weight[k] = rng.standard_gamma(tables[arm, COUNT, k] if k < K else gamma)
+            total += weight[k]
+        for i in range(D):
+            h[i] = rng.standard_normal()
+        for k in range(K):
+            mean = m[k] + math.sqrt(v[k]) * rng.standard_normal() + np.dot(G[k], h)
+            add_normal(out[draw], points, weight[k] / total, mean, tables[arm, VAR, k])
+        left = weight[K] / total if total > 0.0 else 1.0
+        centre = m[K] + np.dot(G[K], h)
+        for _ in range(MAX_STICKS):
+            part = left * rng.beta(1.0, gamma) if left >= TAIL else left
+            mean = centre + math.sqrt(v[K]) * rng.standard_normal()
+            add_normal(out[draw], points, part, mean, b / rng.standard_gamma(noise_shape))
+            left -= part
+            if left <= 0.0:
+                break
+
+
+@kernel
+def add_normal(density: Array, points: Array, weight: float, mean: float, variance: float) -> None:
+    """Add weight times a normal density."""
+    if weight > 0.0:
+        scale = weight / math.sqrt(2.0 * math.pi * variance)
+        for i in range(points.shape[0]):
+            gap = points[i] - mean
+            density[i] += scale * math.exp(-0.5 * gap * gap / variance)

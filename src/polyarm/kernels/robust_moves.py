@@ -1,0 +1,266 @@
+"""Gibbs moves over the seating of one arm's rewards with the slopes integrated out (Neal 2000, algorithm 8).
+
+T        (rows, C)   the arm's components (robust_component.py)
+label    (C,)        label of the component at each place; the first K places are in use
+place    (C,)        place of each label: the inverse of `label`, so that rewards are never relabelled
+size     (2,)        K components in use, n rewards
+w0, R    (D,)        centre of the components, prior variance of their slopes around it
+gamma, a, b          concentration; s2 ~ IG(a, b)
+
+weight of reward i for component k:        n_k N(y; x'U_k, s2_k + x'V_k x), with i itself taken out
+weight for a new one:                      gamma/2 N(y; x'w0, s2* + x'Rx) for each of two s2* ~ IG(a, b);
+                                           the s2 of a component that i leaves empty is the first s2*
+Without i its own component has t = s2 - x'Vx:  N(...) = sqrt(t)/s2 exp(-e^2 / (2t)) up to 1/sqrt(2 pi).
+"""
+
+import math
+
+from polyarm.kernels._jit import loop, step
+from polyarm.kernels.component import copy
+from polyarm.kernels.robust_component import (
+    CAREFUL,
+    COUNT,
+    MOVES,
+    MOVES_KEPT,
+    VAR,
+    count_in,
+    rank_one,
+    recount,
+    reset,
+    residuals,
+    solve,
+)
+from polyarm.types import Array, IntArray, Rng
+
+AUXILIARY = 2  # noise variances proposed for a new component
+
+
+@step
+def has_room(T: Array, size: IntArray) -> bool:
+    """Whether the table has a place for a new component and for both proposals."""
+    return bool(size[0] + AUXILIARY <= T.shape[1])
+
+
+@step
+def draw_weighted(weight: Array, gap: Array, size: int, rng: Rng) -> int:
+    """Index k < size drawn with probability proportional to weight[k] exp(-gap[k]); weight is used up."""
+    low = gap[0]
+    for k in range(1, size):
+        low = min(low, gap[k])
+    total = 0.0
+    for k in range(size):
+        above = gap[k] - low
+        total += weight[k] * math.exp(-above) if above < 700.0 else 0.0
+        weight[k] = total
+    u = rng.random() * total
+    k = 0
+    while k < size - 1 and weight[k] <= u:
+        k += 1
+    return k
+
+
+@loop
+def add(T: Array, k: int, w0: Array, R: Array, data: Array, i: int, M: Array, B: Array, v: Array) -> None:
+    """Add reward i to component k."""
+    count_in(T, k, data, i, 1.0)
+    if rank_one(T, k, data, i, 1.0, v):
+        solve(T, k, w0, R, M, B, v)
+
+
+@loop
+def remove(
+    T: Array,
+    k: int,
+    w0: Array,
+    R: Array,
+    data: Array,
+    z: IntArray,
+    n: int,
+    i: int,
+    label: int,
+    M: Array,
+    B: Array,
+    v: Array,
+) -> None:
+    """Remove reward i, which no longer carries the label, from component k."""
+    count_in(T, k, data, i, -1.0)
+    stale = T[MOVES, k] > max(MOVES_KEPT, 8.0 * T[COUNT, k])
+    if stale:
+        recount(T, k, data, z, n, label)
+    if stale or rank_one(T, k, data, i, -1.0, v):
+        solve(T, k, w0, R, M, B, v)
+
+
+@step
+def open_place(T: Array, label: IntArray, place: IntArray, size: IntArray, w0: Array, R: Array, s2: float) -> int:
+    """Take the next place for a new, empty component."""
+    k = size[0]
+    reset(T, k, w0, R, s2)
+    place[label[k]] = k
+    size[0] += 1
+    return int(k)
+
+
+@step
+def close_place(T: Array, label: IntArray, place: IntArray, size: IntArray, k: int) -> None:
+    """Give up the place of an empty component: the last component moves there."""
+    size[0] -= 1
+    last = size[0]
+    free = label[k]
+    if k != last:
+        copy(T, last, k)
+        label[k] = label[last]
+        place[label[k]] = k
+        label[last] = free
+    place[free] = last
+
+
+@step
+def score(T: Array, K: int, data: Array, i: int, weight: Array, gap: Array, q: Array, e: Array) -> None:
+    """Write weight and gap of reward i for every component as if it sat nowhere."""
+    residuals(T, K, data, i, q, e)
+    for k in range(K):
+        s = T[VAR, k] + q[k]
+        weight[k] = T[COUNT, k] / math.sqrt(s)
+        gap[k] = 0.5 * e[k] * e[k] / s
+
+
+@step
+def score_new(
+    k: int, s2: float, gamma: float, w0: Array, R: Array, data: Array, i: int, weight: Array, gap: Array
+) -> None:
+    """Write weight and gap of reward i for a new component with that noise variance, at place k."""
+    D = R.shape[0]
+    e = data[i, D]
+    s = s2
+    for j in range(D):
+        e -= data[i, j] * w0[j]
+        s += data[i, j] * data[i, j] * R[j]
+    weight[k] = gamma / AUXILIARY / math.sqrt(s)
+    gap[k] = 0.5 * e * e / s
+
+
+@loop
+def score_own(
+    T: Array,
+    k: int,
+    w0: Array,
+    R: Array,
+    data: Array,
+    i: int,
+    weight: Array,
+    gap: Array,
+    q: Array,
+    e: Array,
+    M: Array,
+    B: Array,
+    v: Array,
+) -> None:
+    """Write weight and gap of reward i for its own component k without it."""
+    s2 = T[VAR, k]
+    t = s2 - q[k]
+    n = T[COUNT, k] - 1.0
+    if t > CAREFUL * s2:
+        weight[k] = n * math.sqrt(t) / s2
+        gap[k] = 0.5 * e[k] * e[k] / t
+        return
+    count_in(T, k, data, i, -1.0)
+    solve(T, k, w0, R, M, B, v)
+    residuals(T, k + 1, data, i, q, e)
+    s = s2 + q[k]
+    weight[k] = n / math.sqrt(s)
+    gap[k] = 0.5 * e[k] * e[k] / s
+    count_in(T, k, data, i, 1.0)
+    solve(T, k, w0, R, M, B, v)
+
+
+@step
+def move(
+    T: Array,
+    label: IntArray,
+    place: IntArray,
+    size: IntArray,
+    w0: Array,
+    R: Array,
+    gamma: float,
+    a: float,
+    b: float,
+    data: Array,
+    z: IntArray,
+    i: int,
+    work: Array,
+    M: Array,
+    B: Array,
+    v: Array,
+    rng: Rng,
+) -> None:
+    """Draw the seat of reward i again, given all others; reward n, the first without a seat, takes its first one."""
+    weight, gap, q, e = work[0], work[1], work[2], work[3]
+    n = size[1]
+    K = size[0]
+    new = i == n
+    k0 = K if new else place[z[i]]
+    score(T, K, data, i, weight, gap, q, e)
+    alone = not new and T[COUNT, k0] == 1.0
+    first = T[VAR, k0] if alone else b / rng.standard_gamma(a)
+    second = b / rng.standard_gamma(a)
+    if alone:
+        score_new(k0, first, gamma, w0, R, data, i, weight, gap)
+        score_new(K, second, gamma, w0, R, data, i, weight, gap)
+        k = draw_weighted(weight, gap, K + 1, rng)
+    else:
+        if not new:
+            score_own(T, k0, w0, R, data, i, weight, gap, q, e, M, B, v)
+        score_new(K, first, gamma, w0, R, data, i, weight, gap)
+        score_new(K + 1, second, gamma, w0, R, data, i, weight, gap)
+        k = draw_weighted(weight, gap, K + 2, rng)
+    if k == k0 and not new:
+        return
+    if alone and k == K:  # the same table with another noise variance
+        reset(T, k0, w0, R, second)
+        add(T, k0, w0, R, data, i, M, B, v)
+        return
+    if k >= K:
+        k = open_place(T, label, place, size, w0, R, first if k == K else second)
+    old = z[i]
+    z[i] = label[k]
+    add(T, k, w0, R, data, i, M, B, v)
+    if new:
+        size[1] += 1
+    elif alone:
+        close_place(T, label, place, size, k0)
+    else:
+        remove(T, k0, w0, R, data, z, n, i, old, M, B, v)
+
+
+@loop
+def make_moves(
+    T: Array,
+    label: IntArray,
+    place: IntArray,
+    size: IntArray,
+    w0: Array,
+    R: Array,
+    gamma: float,
+    a: float,
+    b: float,
+    data: Array,
+    z: IntArray,
+    seated: int,
+    n_moves: int,
+    work: Array,
+    M: Array,
+    B: Array,
+    v: Array,
+    rng: Rng,
+) -> int:
+    """Seat rewards until `seated` have a seat, then move uniformly drawn ones; return how many moves are left.
+
+    Both stop when the table is full.
+    """
+    for left in range(n_moves + seated - size[1], 0, -1):
+        if not has_room(T, size):
+            return left
+        i = size[1] if size[1] < seated else int(rng.random() * size[1])
+        move(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng)
+    return 0

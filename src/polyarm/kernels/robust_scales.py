@@ -1,0 +1,259 @@
+"""What the arms of the robust model share: the units of reward and context, and the hyperparameters drawn in them.
+
+u_j = 1 / mean square of the non-zero entries of column j (the intercept has 1): slopes are measured in its inverse root
+S2  squared robust scale of the rewards;  m  their median;  both from a reservoir of past rewards of all arms
+slope group 0, intercept group 1 (the last feature)
+
+                      prior                          entry of
+lam2_g                IG(shape_g, scale_g S2)        hyper[LAM + g]     spread of the arms' centres:   L_j = lam2 u_j
+rho_g                 IG(shape_g, scale_g) or fixed  hyper[RHO + g]     spread of an arm's components: R_j = rho L_j
+c_j                   N(0 or m, wide S2 u_j)         columns[CENTRE]    centre of all
+b                     Gamma(shape, rate / S2)        hyper[NOISE]       s2_k ~ IG(a, b)
+gamma                 Gamma(shape, rate) or fixed    hyper[GAMMA]       concentration of every arm's seating
+
+hyper (11,)  columns (6, D)  law (18,): the settings, see `law` of inference.robust
+centres (A, D, D + 2): factor of the information about w0, its mean, and w0 as last drawn (robust_means.py)
+"""
+
+import math
+
+import numpy as np
+
+from polyarm.kernels._jit import kernel, step
+from polyarm.kernels.robust_component import COUNT, VAR, sxx_row, sxy_row, w_row
+from polyarm.types import Array, IntArray, Rng
+
+LAM, RHO, NOISE, GAMMA, SQUARE, MEDIAN, ORIGIN, STEPS, SCALED = 0, 2, 4, 5, 6, 7, 8, 9, 10
+CENTRE, ARM_VAR, PART_VAR, UNIT, SUM, NONZERO = 0, 1, 2, 3, 4, 5
+LAM_SHAPE, LAM_SCALE, RHO_SHAPE, RHO_SCALE = 0, 2, 4, 6
+NOISE_SHAPE, NOISE_RATE_SHAPE, NOISE_RATE, WIDE, GAMMA_SHAPE, GAMMA_RATE = 8, 9, 10, 11, 12, 13
+SHARED, LEARNED, INTERCEPT, FIXED_UNITS = 14, 15, 16, 17
+RESERVOIR = 64
+NO_SHARE = 1e-8  # variance of an arm's centre, as a share of its components', where arms have no centre of their own
+RHO_LOW, RHO_HIGH = 1e-6, 1e6  # keeps Q - QVQ to six digits; no data reach these
+LAM_LOW, LAM_HIGH = 1e-12, 1e12  # of lam2 in units of S2, against overflow
+NOISE_LOW = 1e-12  # of s2 in units of S2 + lam2: a signal 10^6 times its noise still leaves four digits to solve with
+
+
+@step
+def group_of(j: int, D: int, law: Array) -> int:
+    """Scale group of feature j."""
+    return 1 if law[INTERCEPT] > 0.0 and j == D - 1 else 0
+
+
+@step
+def set_variances(hyper: Array, columns: Array, law: Array) -> None:
+    """Write L and R from lam2, rho and the columns' units."""
+    D = columns.shape[1]
+    for j in range(D):
+        g = group_of(j, D, law)
+        wide = hyper[LAM + g] * columns[UNIT, j]
+        if law[SHARED] > 0.0:
+            columns[ARM_VAR, j] = wide
+            columns[PART_VAR, j] = hyper[RHO + g] * wide
+        else:
+            columns[ARM_VAR, j] = NO_SHARE * wide
+            columns[PART_VAR, j] = wide
+
+
+@kernel
+def robust_scale(rewards: Array) -> tuple[float, float]:
+    """Median and squared scale: the larger of 1.4826 MAD and a quarter of the mean absolute deviation, squared."""
+    n = rewards.shape[0]
+    low, high = (n - 1) // 2, n // 2
+    ordered = np.sort(rewards)
+    median = 0.5 * (ordered[low] + ordered[high])
+    gaps = np.sort(np.abs(rewards - median))
+    mad = 0.5 * (gaps[low] + gaps[high])
+    scale = max(1.4826 * mad, 0.25 * np.sum(gaps) / n)
+    return median, scale * scale
+
+
+@kernel
+def remember(hyper: Array, columns: Array, reservoir: Array, law: Array, x: Array, y: float, rng: Rng) -> None:
+    """Take a context and a reward into the units, which are estimated at every step up to 64, then at powers of two."""
+    t = int(hyper[STEPS])
+    hyper[STEPS] += 1.0
+    if law[FIXED_UNITS] > 0.0:
+        return
+    if t == 0:
+        hyper[ORIGIN] = y
+    place = t if t < RESERVOIR else int(rng.random() * (t + 1))
+    if place < RESERVOIR:
+        reservoir[place] = y - hyper[ORIGIN]
+    for j in range(x.shape[0]):
+        if x[j] != 0.0:
+            columns[SUM, j] += x[j] * x[j]
+            columns[NONZERO, j] += 1.0
+    n = t + 1
+    if n > RESERVOIR and n & (n - 1) != 0:
+        return
+    for j in range(x.shape[0]):
+        if columns[SUM, j] > 0.0:
+            columns[UNIT, j] = columns[NONZERO, j] / columns[SUM, j]
+    median, square = robust_scale(reservoir[: min(n, RESERVOIR)])
+    hyper[MEDIAN] = median
+    if square > 0.0:
+        hyper[SQUARE] = square
+
+
+@kernel
+def take_scale(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array) -> None:
+    """Measure everything in the rewards' unit, once, when they first differ and so have one."""
+    square = hyper[SQUARE]
+    root = math.sqrt(square)
+    hyper[SCALED] = 1.0
+    D = columns.shape[1]
+    hyper[LAM] *= square
+    hyper[LAM + 1] *= square
+    hyper[NOISE] *= square
+    columns[CENTRE] *= root
+    for arm in range(tables.shape[0]):
+        for j in range(D):
+            centres[arm, j, D + 1] *= root
+        for k in range(sizes[arm, 0]):
+            tables[arm, VAR, k] *= square
+            for j in range(D):
+                tables[arm, w_row(D) + j, k] *= root
+
+
+@step
+def least_noise(hyper: Array) -> float:
+    """Smallest noise variance that leaves the equations solvable."""
+    return NOISE_LOW * (hyper[SQUARE] + hyper[LAM] + hyper[LAM + 1])
+
+
+@step
+def draw_inverse_gamma(shape: float, scale: float, rng: Rng) -> float:
+    """One draw of IG(shape, scale)."""
+    return scale / rng.standard_gamma(shape)
+
+
+@kernel
+def draw_spreads(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array, rng: Rng
+) -> None:
+    """Draw lam2 and rho of both groups given every centre and every component's slopes."""
+    D = columns.shape[1]
+    shared = law[SHARED] > 0.0
+    among, within, n_among, n_within = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    for arm in range(tables.shape[0]):
+        if sizes[arm, 1] == 0:
+            continue
+        for j in range(D):
+            g = group_of(j, D, law)
+            w0 = centres[arm, j, D + 1] if shared else columns[CENTRE, j]
+            if shared:
+                among[g] += (w0 - columns[CENTRE, j]) ** 2 / columns[UNIT, j]
+                n_among[g] += 1.0
+            for k in range(sizes[arm, 0]):
+                within[g] += (tables[arm, w_row(D) + j, k] - w0) ** 2 / columns[UNIT, j]
+                n_within[g] += 1.0
+    for g in range(2):
+        rho = hyper[RHO + g] if shared else 1.0
+        shape = law[LAM_SHAPE + g] + 0.5 * (n_among[g] + n_within[g])
+        scale = law[LAM_SCALE + g] * hyper[SQUARE] + 0.5 * (among[g] + within[g] / rho)
+        drawn = draw_inverse_gamma(shape, scale, rng)
+        hyper[LAM + g] = min(max(drawn, LAM_LOW * hyper[SQUARE]), LAM_HIGH * hyper[SQUARE])
+        if shared and law[RHO_SHAPE + g] > 0.0:
+            shape = law[RHO_SHAPE + g] + 0.5 * n_within[g]
+            scale = law[RHO_SCALE + g] + 0.5 * within[g] / hyper[LAM + g]
+            hyper[RHO + g] = min(max(draw_inverse_gamma(shape, scale, rng), RHO_LOW), RHO_HIGH)
+
+
+@kernel
+def draw_common_centre(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array, rng: Rng
+) -> None:
+    """Draw c given the arms' centres, or given every component's slopes where arms have no centre."""
+    D = columns.shape[1]
+    shared = law[SHARED] > 0.0
+    for j in range(D):
+        spread = columns[ARM_VAR, j] if shared else columns[PART_VAR, j]
+        total, count = 0.0, 0.0
+        for arm in range(tables.shape[0]):
+            if sizes[arm, 1] == 0:
+                continue
+            if shared:
+                total += centres[arm, j, D + 1]
+                count += 1.0
+            else:
+                for k in range(sizes[arm, 0]):
+                    total += tables[arm, w_row(D) + j, k]
+                    count += 1.0
+        prior = hyper[MEDIAN] if group_of(j, D, law) == 1 else 0.0
+        width = law[WIDE] * hyper[SQUARE] * columns[UNIT, j]
+        precision = 1.0 / width + count / spread
+        mean = (prior / width + total / spread) / precision
+        columns[CENTRE, j] = mean + rng.standard_normal() / math.sqrt(precision)
+
+
+@kernel
+def shift_intercepts(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array, rng: Rng
+) -> None:
+    """Shift c and every centre's and component's intercept by one drawn amount: rewards may have a large offset."""
+    D = columns.shape[1]
+    last = D - 1
+    width = law[WIDE] * hyper[SQUARE] * columns[UNIT, last]
+    precision = 1.0 / width
+    pull = (hyper[MEDIAN] - columns[CENTRE, last]) / width
+    first = sxx_row(D) + last * D // 2  # the last row of Sxx: sum of x and, last, n
+    for arm in range(tables.shape[0]):
+        for k in range(sizes[arm, 0]):
+            missed = tables[arm, sxy_row(D) + last, k]
+            for j in range(D):
+                missed -= tables[arm, first + j, k] * tables[arm, w_row(D) + j, k]
+            precision += tables[arm, COUNT, k] / tables[arm, VAR, k]
+            pull += missed / tables[arm, VAR, k]
+    shift = pull / precision + rng.standard_normal() / math.sqrt(precision)
+    columns[CENTRE, last] += shift
+    for arm in range(tables.shape[0]):
+        centres[arm, last, D + 1] += shift
+        for k in range(sizes[arm, 0]):
+            tables[arm, w_row(D) + last, k] += shift
+
+
+@kernel
+def draw_noise(tables: Array, sizes: IntArray, hyper: Array, law: Array, rng: Rng) -> None:
+    """Draw b given every component's noise variance."""
+    count, total = 0.0, 0.0
+    for arm in range(tables.shape[0]):
+        for k in range(sizes[arm, 0]):
+            count += 1.0
+            total += 1.0 / tables[arm, VAR, k]
+    shape = law[NOISE_RATE_SHAPE] + law[NOISE_SHAPE] * count
+    drawn = rng.standard_gamma(shape) / (law[NOISE_RATE] / hyper[SQUARE] + total)
+    hyper[NOISE] = max(drawn, 100.0 * least_noise(hyper))  # so that a proposed s2 hardly ever falls below the least
+
+
+@kernel
+def draw_concentration(sizes: IntArray, hyper: Array, law: Array, rng: Rng) -> None:
+    """Draw gamma given every arm's numbers of components and rewards (Escobar & West 1995, shared by the arms)."""
+    gamma = hyper[GAMMA]
+    shape, rate = law[GAMMA_SHAPE], law[GAMMA_RATE]
+    for arm in range(sizes.shape[0]):
+        n = sizes[arm, 1]
+        if n > 0:
+            above, below = rng.standard_gamma(gamma + 1.0), rng.standard_gamma(float(n))
+            rate -= math.log(above / (above + below))
+            shape += sizes[arm, 0]
+            if rng.random() * (n + gamma) < n:
+                shape -= 1.0
+    hyper[GAMMA] = max(rng.standard_gamma(shape) / rate, 1e-12)
+
+
+@kernel
+def draw_shared(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array, rng: Rng
+) -> None:
+    """Draw everything the arms share, given their seatings, centres, slopes and noise variances."""
+    if law[LEARNED] > 0.0:
+        draw_spreads(tables, sizes, centres, hyper, columns, law, rng)
+        set_variances(hyper, columns, law)
+        draw_common_centre(tables, sizes, centres, hyper, columns, law, rng)
+        if law[INTERCEPT] > 0.0:
+            shift_intercepts(tables, sizes, centres, hyper, columns, law, rng)
+        draw_noise(tables, sizes, hyper, law, rng)
+    if law[GAMMA_SHAPE] > 0.0:
+        draw_concentration(sizes, hyper, law, rng)

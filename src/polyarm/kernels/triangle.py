@@ -1,0 +1,59 @@
+"""Small symmetric matrices by their Cholesky factor, in place and without allocating.
+
+M  (d, d)  symmetric positive definite, then its lower factor F with F F' = M (the upper part is not read)
+"""
+
+import math
+
+from polyarm.kernels._jit import loop, step
+from polyarm.types import Array
+
+TINY = 1e-300
+
+
+@loop
+def factorise(M: Array, d: int) -> None:
+    """Replace the lower triangle of M by its Cholesky factor; a pivot that rounding made negative becomes tiny."""
+    for i in range(d):
+        for j in range(i):
+            t = M[i, j]
+            for k in range(j):
+                t -= M[i, k] * M[j, k]
+            M[i, j] = t / M[j, j]
+        t = M[i, i]
+        floor = 1e-15 * t
+        for k in range(i):
+            t -= M[i, k] * M[i, k]
+        M[i, i] = math.sqrt(max(t, max(floor, TINY)))
+
+
+@step
+def solve_lower(F: Array, v: Array, d: int) -> None:
+    """Replace v by F^-1 v."""
+    for i in range(d):
+        t = v[i]
+        for j in range(i):
+            t -= F[i, j] * v[j]
+        v[i] = t / F[i, i]
+
+
+@step
+def solve_upper(F: Array, v: Array, d: int) -> None:
+    """Replace v by F^-T v."""
+    for i in range(d - 1, -1, -1):
+        t = v[i]
+        for j in range(i + 1, d):
+            t -= F[j, i] * v[j]
+        v[i] = t / F[i, i]
+
+
+@loop
+def invert_lower(F: Array, B: Array, d: int) -> None:
+    """Write B = F^-T: upper triangular, its row i is column i of F^-1."""
+    for i in range(d):
+        B[i, i] = 1.0 / F[i, i]
+        for j in range(i + 1, d):
+            t = 0.0
+            for k in range(i, j):
+                t -= F[j, k] * B[i, k]
+            B[i, j] = t / F[j, j]

@@ -1,0 +1,127 @@
+"""Mixtures whose components share a centre, in arms that share their scales."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require, require_count, require_number, require_positive
+from polyarm.models.mixture import STICKS_LEFT, MixtureParams
+from polyarm.types import Array, Rng
+
+Pair = tuple[float, float]
+
+
+class RobustParams(NamedTuple):
+    """What the arms share, and the mixture of each arm.
+
+    arm_var (2,) and part_var (2,) are lam2 and rho lam2 of slopes and intercept; common_centre (features,).
+    """
+
+    arm_var: Array
+    part_var: Array
+    common_centre: Array
+    noise_scale: float
+    concentration: float
+    arms: tuple[MixtureParams, ...]
+
+
+@dataclass(frozen=True)
+class RobustMixture:
+    """Rewards of all arms in standard units: scale 1 and median 0.
+
+    y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, wide I),  L = diag(lam2),
+    s2_k ~ IG(noise_shape, b)
+    with lam2 ~ IG(arm_shape, arm_scale), rho ~ IG(part_shape, part_scale) or fixed at part_ratio where part_shape is 0,
+    b ~ Gamma(noise_rate_shape, noise_rate), concentration ~ Gamma(*concentration_prior) or fixed where that is None.
+    A pair holds the value for the slopes and for the intercept, which is a trailing 1 in x.
+    """
+
+    n_arms: int
+    context_dim: int
+    intercept: bool = True
+    arm_shape: Pair = (1.0, 0.5)
+    arm_scale: Pair = (0.1, 0.005)
+    part_ratio: Pair = (0.3, 0.1)
+    part_shape: Pair = (1.0, 1.0)
+    part_scale: Pair = (0.3, 0.1)
+    wide: float = 3.0
+    noise_shape: float = 1.0
+    noise_rate_shape: float = 1.0
+    noise_rate: float = 1.0
+    concentration: float = 0.5
+    concentration_prior: Pair | None = None
+    shared_centre: bool = True
+    learned: bool = True
+
+    def __post_init__(self) -> None:
+        require_count(self.n_arms, "n_arms")
+        require_count(self.context_dim, "context_dim")
+        for name in ("arm_shape", "arm_scale", "part_ratio"):
+            require(len(getattr(self, name)) == 2, name, "a pair", getattr(self, name))
+            for value in getattr(self, name):
+                require_positive(value, name)
+        for shape, scale in zip(self.part_shape, self.part_scale, strict=True):
+            require_number(shape, "part_shape", "a finite number of at least 0", lambda v: v >= 0)
+            require(shape == 0 or scale > 0, "part_scale", "above 0 where part_shape is", self.part_scale)
+        for name in ("wide", "noise_shape", "noise_rate_shape", "noise_rate", "concentration"):
+            require_positive(getattr(self, name), name)
+        for value in self.concentration_prior or ():
+            require_positive(value, "concentration_prior")
+
+    @property
+    def n_features(self) -> int:
+        """Entries of a context with its intercept."""
+        return self.context_dim + int(self.intercept)
+
+    def features(self, context: Array) -> Array:
+        """The context, with a one after it where there is an intercept."""
+        return np.append(context, 1.0) if self.intercept else context
+
+    def by_feature(self, pair: Array) -> Array:
+        """A value for every feature from those of slopes and intercept."""
+        values = np.full(self.n_features, pair[0])
+        values[self.context_dim :] = pair[1]
+        return values
+
+    def sample_params(self, rng: Rng) -> RobustParams:
+        """Parameters of all arms drawn from the prior."""
+        arm_var = np.array(self.arm_scale) / rng.standard_gamma(self.arm_shape)
+        ratio = np.array(self.part_ratio)
+        for g in range(2):
+            if self.part_shape[g] > 0:
+                ratio[g] = self.part_scale[g] / rng.standard_gamma(self.part_shape[g])
+        centre = np.sqrt(self.wide) * rng.standard_normal(self.n_features)
+        scale = rng.standard_gamma(self.noise_rate_shape) / self.noise_rate
+        prior = self.concentration_prior
+        concentration = rng.gamma(prior[0], 1 / prior[1]) if prior else self.concentration
+        part_var = ratio * arm_var if self.shared_centre else arm_var
+        arms = [self.sample_arm(arm_var, part_var, centre, scale, concentration, rng) for _ in range(self.n_arms)]
+        return RobustParams(arm_var, part_var, centre, scale, concentration, tuple(arms))
+
+    def sample_arm(
+        self, arm_var: Array, part_var: Array, centre: Array, scale: float, concentration: float, rng: Rng
+    ) -> MixtureParams:
+        """The mixture of one arm given what the arms share."""
+        spread = np.sqrt(self.by_feature(arm_var)) if self.shared_centre else 0.0
+        own = centre + spread * rng.standard_normal(self.n_features)
+        weights: list[float] = []
+        left = 1.0
+        while left > STICKS_LEFT and len(weights) < 10_000:
+            weights.append(left * rng.beta(1.0, concentration))
+            left -= weights[-1]
+        n = len(weights) + 1
+        slopes = own + np.sqrt(self.by_feature(part_var)) * rng.standard_normal((n, self.n_features))
+        return MixtureParams(np.append(weights, left), slopes, scale / rng.standard_gamma(self.noise_shape, n))
+
+    def mean_reward(self, params: RobustParams, arm: int, context: Array) -> float:
+        """Expected reward of an arm in this context."""
+        mixture = params.arms[arm]
+        return float(mixture.weights @ (mixture.coefficients @ self.features(context)))
+
+    def sample_reward(self, params: RobustParams, arm: int, context: Array, rng: Rng) -> float:
+        """One reward of an arm in this context."""
+        mixture = params.arms[arm]
+        k = int(np.searchsorted(np.cumsum(mixture.weights), rng.random() * mixture.weights.sum()))
+        mean = mixture.coefficients[min(k, len(mixture.weights) - 1)] @ self.features(context)
+        return float(rng.normal(mean, np.sqrt(mixture.noise_var[min(k, len(mixture.weights) - 1)])))

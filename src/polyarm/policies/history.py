@@ -1,0 +1,52 @@
+"""Every reward of every arm, for policies that need them all."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.types import Array, Choice, IntArray
+
+FIRST_CAPACITY = 16  # rewards of an arm there is room for at first; doubled when full
+
+
+class History(NamedTuple):
+    """Rows (contexts, if kept, then the reward) of every arm, (n_arms, capacity, width), and their numbers (n_arms,).
+
+    Memory is that of the most played arm times the number of arms.
+    """
+
+    rows: Array
+    counts: IntArray
+
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that double when full: see state_file."""
+        return {"rows": (1,)}
+
+
+def no_history(n_arms: int, context_dim: int = 0) -> History:
+    """The history before any reward; a context of length 0 is not kept."""
+    return History(np.zeros((n_arms, FIRST_CAPACITY, context_dim + 1)), np.zeros(n_arms, np.int64))
+
+
+def with_reward(history: History, arm: int, *row: float) -> History:
+    """The history after one more row of an arm; it owns the one it is given."""
+    rows, counts = history
+    n = int(counts[arm])
+    if n == rows.shape[1]:
+        rows = np.concatenate([rows, np.zeros_like(rows)], axis=1)
+    rows[arm, n] = row
+    counts[arm] = n + 1
+    return History(rows, counts)
+
+
+def rewards_of(history: History, arm: int) -> Array:
+    """Rewards of an arm in the order they came, (n,)."""
+    return np.ascontiguousarray(history.rows[arm, : history.counts[arm], -1])
+
+
+def first_unplayed(counts: IntArray) -> Choice | None:
+    """The lowest arm that has no reward yet, if there is one."""
+    waiting = counts == 0
+    arm = int(waiting.argmax())
+    return Choice(arm, np.eye(len(counts))[arm]) if waiting[arm] else None

@@ -1,0 +1,51 @@
+"""Nonparametric Thompson sampling."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyarm.errors import require_arm, require_context, require_count, require_number, require_reward
+from polyarm.kernels._jit import stream
+from polyarm.kernels.indices import dirichlet_mean
+from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
+from polyarm.types import Array, Choice, Rng
+
+
+@dataclass(frozen=True)
+class NonparametricTS:
+    """Play the arm with the highest mean of its rewards and an upper bound under Dirichlet(1, ..., 1) weights.
+
+    Riou & Honda 2020.  Their rewards have a known `upper_bound`; without one the highest reward seen so far of any arm
+    stands in for it.  Each arm is played once first.  The context is ignored.  A choice costs n for n rewards so far.
+    """
+
+    n_arms: int
+    context_dim: int
+    upper_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        require_count(self.n_arms, "n_arms")
+        require_count(self.context_dim, "context_dim")
+        if self.upper_bound is not None:
+            require_number(self.upper_bound, "upper_bound", "a finite number")
+
+    def init(self) -> History:
+        """State before any reward."""
+        return no_history(self.n_arms)
+
+    def choose(self, state: History, context: Array, rng: Rng) -> Choice:
+        """Arm to play; ties go to the lowest number."""
+        require_context(context, self.context_dim)
+        unplayed = first_unplayed(state.counts)
+        if unplayed is not None:
+            return unplayed
+        arms = [rewards_of(state, arm) for arm in range(self.n_arms)]
+        anchor = max(float(y.max()) for y in arms) if self.upper_bound is None else float(self.upper_bound)
+        source = stream(rng)
+        scores = np.array([dirichlet_mean(y, anchor, source) for y in arms])
+        return Choice(arm=int(scores.argmax()), scores=scores)
+
+    def update(self, state: History, context: Array, arm: int, reward: float, rng: Rng) -> History:
+        """State after one reward."""
+        require_context(context, self.context_dim)
+        return with_reward(state, require_arm(arm, self.n_arms), require_reward(reward))

@@ -1,0 +1,84 @@
+"""Perturbed-history exploration for linear rewards."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require_arm, require_context, require_count, require_positive, require_reward
+from polyarm.inference.conjugate import ConjugateState
+from polyarm.kernels._jit import stream
+from polyarm.kernels.conjugate import learn
+from polyarm.kernels.indices import perturbed_mean
+from polyarm.policies.history import History, first_unplayed, no_history, with_reward
+from polyarm.policies.linear_ucb import LinearUCB
+from polyarm.types import Array, Choice, Rng
+
+
+class LinearPHEState(NamedTuple):
+    """Every context and reward, and the ridge regression of every arm without perturbation."""
+
+    history: History
+    fits: ConjugateState
+
+
+@dataclass(frozen=True)
+class LinearPHE:
+    """Play the arm whose ridge regression, fitted to a perturbed history, promises most.
+
+    Kveton, Szepesvari, Ghavamzadeh & Boutilier 2020 (LinPHE), with `n_pseudo` = a pseudo-rewards for every reward, new
+    at every step.  Theirs are Bernoulli(1/2), of the largest sd that noise in [0, 1] can have; here, where rewards
+    have no bounds, they are +-`noise_sd`, or without it +- the residual sd of all arms' ridge regressions so far.  Each
+    arm has its own coefficients and is played once first.  A choice costs n d^2 for n rewards so far.
+    """
+
+    n_arms: int
+    context_dim: int
+    n_pseudo: int = 1
+    ridge: float = 1.0
+    noise_sd: float | None = None
+
+    def __post_init__(self) -> None:
+        require_count(self.n_arms, "n_arms")
+        require_count(self.context_dim, "context_dim")
+        require_count(self.n_pseudo, "n_pseudo")
+        require_positive(self.ridge, "ridge")
+        if self.noise_sd is not None:
+            require_positive(self.noise_sd, "noise_sd")
+
+    def init(self) -> LinearPHEState:
+        """State before any reward."""
+        fits = LinearUCB(self.n_arms, self.context_dim, ridge=self.ridge).init()
+        return LinearPHEState(no_history(self.n_arms, self.context_dim), fits)
+
+    def pseudo_reward(self, state: LinearPHEState) -> float:
+        """Size of a pseudo-reward."""
+        if self.noise_sd is not None:
+            return self.noise_sd
+        return math.sqrt((state.fits.roots[:, -1, -1] ** 2).sum() / state.fits.counts.sum())
+
+    def choose(self, state: LinearPHEState, context: Array, rng: Rng) -> Choice:
+        """Arm to play in this context; ties go to the lowest number."""
+        x = require_context(context, self.context_dim)
+        rows, counts = state.history
+        unplayed = first_unplayed(counts)
+        if unplayed is not None:
+            return unplayed
+        size = self.pseudo_reward(state)
+        source = stream(rng)
+        scores = np.array(
+            [
+                perturbed_mean(rows[a, : counts[a]], x, self.ridge, self.n_pseudo, size, source)
+                for a in range(self.n_arms)
+            ]
+        )
+        return Choice(arm=int(scores.argmax()), scores=scores)
+
+    def update(self, state: LinearPHEState, context: Array, arm: int, reward: float, rng: Rng) -> LinearPHEState:
+        """State after one reward."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        y = require_reward(reward)
+        learn(state.fits.roots, state.fits.counts, a, x, y)
+        return LinearPHEState(with_reward(state.history, a, *x, y), state.fits)

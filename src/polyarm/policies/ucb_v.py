@@ -1,0 +1,74 @@
+"""Upper confidence bounds that use the variance."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require_arm, require_context, require_count, require_number, require_positive, require_reward
+from polyarm.policies.history import first_unplayed
+from polyarm.types import Array, Choice, IntArray, Rng
+
+
+class UCBVState(NamedTuple):
+    """Number, mean and sum of squared deviations of every arm's rewards, and the lowest and highest reward of all."""
+
+    counts: IntArray
+    means: Array
+    squares: Array
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class UCBV:
+    """Play the arm with the highest mean + sqrt(2 V E / n) + 3 c b E / n, where E = exploration log t, V its variance.
+
+    Audibert, Munos & Szepesvari 2009: exploration 1.2 and c = 1 are theirs, and rewards lie in a range of known length
+    b; without `reward_range` the range seen so far stands in for it.  Each arm is played once first.  The context is
+    ignored.  The cost of a step does not grow.
+    """
+
+    n_arms: int
+    context_dim: int
+    exploration: float = 1.2
+    range_factor: float = 1.0
+    reward_range: float | None = None
+
+    def __post_init__(self) -> None:
+        require_count(self.n_arms, "n_arms")
+        require_count(self.context_dim, "context_dim")
+        require_positive(self.exploration, "exploration")
+        require_number(self.range_factor, "range_factor", "a finite number of at least 0", lambda c: c >= 0)
+        if self.reward_range is not None:
+            require_positive(self.reward_range, "reward_range")
+
+    def init(self) -> UCBVState:
+        """State before any reward."""
+        zeros = np.zeros(self.n_arms)
+        return UCBVState(np.zeros(self.n_arms, np.int64), zeros, zeros.copy(), math.inf, -math.inf)
+
+    def choose(self, state: UCBVState, context: Array, rng: Rng) -> Choice:
+        """Arm to play; ties go to the lowest number."""
+        require_context(context, self.context_dim)
+        unplayed = first_unplayed(state.counts)
+        if unplayed is not None:
+            return unplayed
+        spread = state.high - state.low if self.reward_range is None else self.reward_range
+        share = self.exploration * math.log(state.counts.sum() + 1) / state.counts
+        scores = (
+            state.means + np.sqrt(2 * state.squares / state.counts * share) + 3 * self.range_factor * spread * share
+        )
+        return Choice(arm=int(scores.argmax()), scores=scores)
+
+    def update(self, state: UCBVState, context: Array, arm: int, reward: float, rng: Rng) -> UCBVState:
+        """State after one reward."""
+        require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        y = require_reward(reward)
+        state.counts[a] += 1
+        gap = y - state.means[a]
+        state.means[a] += gap / state.counts[a]
+        state.squares[a] += gap * (y - state.means[a])
+        return state._replace(low=min(state.low, y), high=max(state.high, y))

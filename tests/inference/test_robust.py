@@ -1,0 +1,308 @@
+"""The robust engine: bookkeeping, draws against dense algebra, units, growth, and what it refuses."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyarm.errors import InvalidArgument
+from polyarm.inference import RobustEngine, RobustState, load_state, save_state
+from polyarm.kernels import robust, robust_means
+from polyarm.kernels._jit import plain, stream
+from polyarm.kernels.robust_component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
+from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, ORIGIN, PART_VAR
+from polyarm.models import RobustMixture
+from polyarm.policies import InformationDirected, OptimisticSampling
+from polyarm.types import Array
+
+
+def played(
+    engine: RobustEngine, n: int, seed: int = 3, scale: float = 1.0, columns: Array | float = 1.0
+) -> RobustState:
+    """A state after n rewards of a two-part mixture with outliers."""
+    rng, noise = np.random.default_rng(seed), np.random.default_rng(seed + 1)
+    state = engine.init()
+    for t in range(n):
+        x = noise.standard_normal(engine.context_dim)
+        y = x[0] * (t % engine.n_arms) + (3.0 if noise.random() < 0.4 else -1.0) + noise.standard_normal()
+        y += 20 * noise.standard_normal() * (noise.random() < 0.1)
+        state = engine.update(state, x * columns, t % engine.n_arms, y * scale, rng)
+    return state
+
+
+def packed(column: Array, first: int, d: int) -> Array:
+    """The symmetric matrix whose lower triangle starts at that row of a component."""
+    matrix = np.zeros((d, d))
+    matrix[np.tril_indices(d)] = column[first : first + d * (d + 1) // 2]
+    return matrix + np.tril(matrix, -1).T
+
+
+def dense_posterior(state: RobustState, arm: int) -> tuple[Array, Array]:
+    """Mean and covariance of (w0, w_1, ..., w_K) given seating, variances and what is shared, from the definition."""
+    d, K, n = state.columns.shape[1], state.sizes[arm, 0], state.sizes[arm, 1]
+    L, Q = np.diag(1 / state.columns[ARM_VAR]), np.diag(1 / state.columns[PART_VAR])
+    information = np.zeros((d * (K + 1), d * (K + 1)))
+    pull = np.zeros(d * (K + 1))
+    information[:d, :d] = L + K * Q
+    pull[:d] = L @ state.columns[CENTRE]
+    seats = state.labels[arm, 1][state.seats[arm][:n]]
+    X, y = state.data[arm][:n, :d], state.data[arm][:n, d]
+    for k in range(K):
+        part = slice(d * (k + 1), d * (k + 2))
+        s2 = state.tables[arm, VAR, k]
+        information[part, part] = Q + X[seats == k].T @ X[seats == k] / s2
+        information[part, :d] = information[:d, part] = -Q
+        pull[part] = X[seats == k].T @ y[seats == k] / s2
+    covariance = np.linalg.inv(information)
+    return covariance @ pull, covariance
+
+
+@pytest.mark.parametrize(("n_arms", "dim"), [(1, 1), (3, 2), (2, 5)])
+def test_components_equal_a_fresh_computation(n_arms: int, dim: int) -> None:
+    engine = RobustEngine(RobustMixture(n_arms, dim))
+    state = played(engine, 300)
+    d = dim + 1
+    for arm in range(n_arms):
+        n = state.sizes[arm, 1]
+        seats = engine.assignments(state, arm)
+        X, y = state.data[arm][:n, :d], state.data[arm][:n, d]
+        assert set(seats) == set(range(state.sizes[arm, 0]))
+        w0, Q = state.centres[arm, :, d + 1], np.diag(1 / state.columns[PART_VAR])
+        for k in range(state.sizes[arm, 0]):
+            column, here = state.tables[arm, :, k], seats == k
+            V = np.linalg.inv(X[here].T @ X[here] / column[VAR] + Q)
+            U = V @ (X[here].T @ y[here] / column[VAR] + Q @ w0)
+            assert column[COUNT] == here.sum()
+            np.testing.assert_allclose(packed(column, sxx_row(d), d), X[here].T @ X[here], atol=1e-9)
+            np.testing.assert_allclose(column[sxy_row(d) :][:d], X[here].T @ y[here], atol=1e-8)
+            np.testing.assert_allclose(column[SYY], y[here] @ y[here], atol=1e-7)
+            np.testing.assert_allclose(packed(column, MEAN + d, d), V, rtol=1e-8, atol=1e-12)
+            np.testing.assert_allclose(column[MEAN : MEAN + d], U, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("shared_centre", [True, False])
+def test_components_in_a_context_equal_dense_algebra(shared_centre: bool) -> None:
+    engine = RobustEngine(RobustMixture(2, 2, shared_centre=shared_centre))
+    state = played(engine, 80)
+    x = np.array([0.4, -1.2])
+    f = np.append(x, 1.0)
+    for arm in range(2):
+        K = state.sizes[arm, 0]
+        out = np.empty((3, K + 1))
+        robust_means.components(state.tables, state.sizes, state.centres, state.columns, x, arm, out)
+        mean, covariance = dense_posterior(state, arm)
+        for k in range(K):
+            part = slice(3 * (k + 1), 3 * (k + 2))
+            np.testing.assert_allclose(out[1, k], f @ mean[part], rtol=1e-6)
+            np.testing.assert_allclose(out[2, k], f @ covariance[part, part] @ f, rtol=1e-6)
+        np.testing.assert_allclose(out[1, K], f @ mean[:3], rtol=1e-6)
+
+
+def test_draws_of_the_mean_are_those_of_a_brute_force_reference() -> None:
+    engine = RobustEngine(RobustMixture(1, 2, concentration=2.0))
+    state = played(engine, 12)
+    rng = np.random.default_rng(0)
+    x, n_draws = np.array([0.4, -1.2]), 20_000
+    f, K = np.append(x, 1.0), int(state.sizes[0, 0])
+    mean, covariance = dense_posterior(state, 0)
+    joint = rng.multivariate_normal(mean, covariance, n_draws) @ np.kron(np.eye(K + 1), f[:, None])
+    gamma = state.hyper[GAMMA]
+    weights = rng.dirichlet([*state.tables[0, COUNT, :K], gamma], n_draws)
+    sticks = rng.beta(1, gamma, (n_draws, 60))
+    parts = sticks * np.cumprod(np.column_stack([np.ones(n_draws), 1 - sticks[:, :-1]]), axis=1)
+    spread = np.sqrt(f**2 @ state.columns[PART_VAR])
+    tail = joint[:, 0] + spread * (parts * rng.standard_normal(parts.shape)).sum(1)
+    brute = (weights[:, :K] * joint[:, 1:]).sum(1) + weights[:, K] * tail + state.hyper[ORIGIN]
+    drawn = engine.draw_means(state, x, n_draws, rng)[:, 0]
+    moments = engine.moments(state, x)[:, 0]
+    se = brute.std() / np.sqrt(n_draws)
+    assert abs(brute.mean() - drawn.mean()) < 6 * se
+    assert abs(brute.mean() - moments[0]) < 4 * se
+    assert brute.std() == pytest.approx(moments[1], rel=0.02)
+    assert drawn.std() == pytest.approx(moments[1], rel=0.02)
+    grid = np.linspace(0.05, 0.95, 7)
+    np.testing.assert_allclose(np.quantile(drawn, grid), np.quantile(brute, grid), atol=0.05 * brute.std())
+    assert engine.expected_means(state, x)[0] == moments[0]
+
+
+def test_an_arm_without_rewards_is_drawn_around_the_common_centre() -> None:
+    engine = RobustEngine(RobustMixture(3, 2))
+    state, rng = engine.init(), np.random.default_rng(1)
+    for _ in range(30):
+        state = engine.update(state, rng.random(2), 0, float(rng.normal(5, 1)), rng)
+    mean, sd = engine.moments(state, np.array([0.5, 0.5]))
+    assert mean[1] == mean[2]
+    assert sd[1] == sd[2] > 2 * sd[0]
+
+
+def test_predictive_and_densities_agree() -> None:
+    engine = RobustEngine(RobustMixture(2, 2))
+    state, rng = played(engine, 200), np.random.default_rng(2)
+    x, grid = np.array([0.3, 0.1]), np.linspace(-8, 10, 41)
+    densities = engine.draw_densities(state, x, 1, grid, 4000, rng)
+    predictive = engine.predictive(state, x, 1)
+    assert predictive.weights.sum() == pytest.approx(1)
+    np.testing.assert_allclose(densities.mean(0), predictive.pdf(grid), atol=0.01)
+
+
+def compiled(kernel: Any) -> Any:
+    return kernel
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_compiled_equals_plain(dim: int) -> None:
+    model = RobustMixture(2, dim, concentration_prior=(1.0, 1.0), part_shape=(1.0, 1.0), part_scale=(0.3, 0.1))
+    engine = RobustEngine(model)
+    fast, slow = engine.init(), engine.init()
+    a, b = np.random.default_rng(5), np.random.default_rng(5)
+    noise = np.random.default_rng(6)
+    twins: list[tuple[RobustState, Callable[[Any], Any], Any]] = [(fast, compiled, stream(a)), (slow, plain, b)]
+    for t in range(12):
+        arm, other = t % 2, 1 - t % 2
+        x, y = noise.standard_normal(dim), float(noise.standard_normal() + 4 * (t % 3))
+        for state, twin, source in twins:
+            shared = (state.centres, state.hyper, state.columns, engine._law)
+            both = (state.tables, state.sizes, *shared)
+            twin(robust.take_in)(*both, state.data[arm], arm, state.reservoir, x, y, source)
+            for which, new, n_moves in ((arm, 1, 6), (other, 0, 3)):
+                rewards = (state.data[which], state.seats[which], which, int(state.sizes[which, 1]) + new, n_moves)
+                assert twin(robust.moves_of)(*state[:6], engine._law, *rewards, source) == 0
+            twin(robust.finish)(*both, arm, other, source)
+    for quick, readable in zip(fast[:7], slow[:7], strict=True):
+        np.testing.assert_allclose(quick, readable, rtol=1e-9, atol=1e-12)
+    x = np.ones(dim)
+    quick, readable = np.empty((5, 2)), np.empty((5, 2))
+    given = (fast.tables, fast.sizes, fast.centres, fast.hyper, fast.columns, x)
+    robust_means.draw_means(*given, quick, stream(a))
+    plain(robust_means.draw_means)(*given, readable, b)
+    np.testing.assert_allclose(quick, readable, rtol=1e-9)
+
+
+def choices(scale: float, shift: float, columns: Array | float, n: int = 150) -> list[int]:
+    """Arms a policy plays when rewards and columns are measured in other units."""
+    policy = InformationDirected(RobustEngine(RobustMixture(3, 2), 12, 4), 32)
+    state, rng, world = policy.init(), np.random.default_rng(8), np.random.default_rng(9)
+    arms = []
+    for _ in range(n):
+        x, y = world.random(2), world.standard_normal(3)
+        arm = policy.choose(state, x * columns, rng).arm
+        reward = (y[arm] + (1 + arm) * x.sum() * 0.3) * scale + shift
+        state = policy.update(state, x * columns, arm, float(reward), rng)
+        arms.append(arm)
+    return arms
+
+
+def test_powers_of_two_leave_every_choice_as_it_is() -> None:
+    usual = choices(1.0, 0.0, 1.0)
+    assert choices(2.0**-7, 0.0, 1.0) == usual
+    assert choices(2.0**20, 0.0, np.array([2.0**-9, 2.0**12])) == usual
+
+
+def test_a_large_offset_does_not_cost_digits() -> None:
+    usual, shifted = choices(1.0, 0.0, 1.0, 30), choices(1.0, 2.0**20, 1.0, 30)
+    assert usual == shifted  # rewards are kept as differences from the first, exact here up to 2^-32
+
+
+@pytest.mark.parametrize("reward", [0.0, 7.0])
+def test_constant_rewards_are_learnt(reward: float) -> None:
+    engine = RobustEngine(RobustMixture(2, 1))
+    state, rng = engine.init(), np.random.default_rng(0)
+    for t in range(60):
+        state = engine.update(state, np.ones(1), t % 2, reward, rng)
+    mean, sd = engine.moments(state, np.ones(1))
+    np.testing.assert_allclose(mean, reward, atol=0.5)
+    assert np.isfinite(sd).all()
+
+
+def test_huge_and_tiny_rewards_and_zero_contexts() -> None:
+    engine = RobustEngine(RobustMixture(2, 3))
+    state, rng = engine.init(), np.random.default_rng(0)
+    for t in range(80):
+        x = np.array([0.0, 1e6 * rng.random(), 1e-6 * rng.random()])
+        state = engine.update(state, x, t % 2, float(rng.standard_normal() * (1e12 if t % 7 == 0 else 1e-3)), rng)
+    assert np.isfinite(engine.moments(state, np.zeros(3))).all()
+    assert np.isfinite(engine.draw_means(state, x, 50, rng)).all()
+
+
+def test_components_grow_beyond_the_first_capacity() -> None:
+    engine = RobustEngine(RobustMixture(1, 1, concentration=30.0))
+    state, rng = engine.init(), np.random.default_rng(0)
+    for k in range(120):
+        state = engine.update(state, np.ones(1), 0, float(100 * (k % 30) + 0.01 * rng.standard_normal()), rng)
+    assert engine.n_components(state)[0] > 16
+    assert state.tables.shape[2] > 16
+
+
+def test_a_constant_context_is_a_bandit_without_context() -> None:
+    engine = RobustEngine(RobustMixture(2, 1))
+    state, rng = engine.init(), np.random.default_rng(0)
+    for t in range(400):
+        state = engine.update(state, np.ones(1), t % 2, float(rng.normal(t % 2, 1)), rng)
+    mean, sd = engine.moments(state, np.ones(1))
+    np.testing.assert_allclose(mean, [0, 1], atol=0.3)
+    np.testing.assert_allclose(sd, 1 / np.sqrt(200), rtol=0.35)
+
+
+def test_sixty_four_columns() -> None:
+    engine = RobustEngine(RobustMixture(1, 64), 4, 0)
+    state = played(engine, 60)
+    assert np.isfinite(engine.moments(state, np.ones(64))).all()
+
+
+def test_saved_states_go_on_bit_for_bit(tmp_path: Path) -> None:
+    engine = RobustEngine(RobustMixture(2, 2))
+    state = played(engine, 50)
+    other = load_state(save_state(tmp_path / "s.zip", state), engine.init())
+    a, b = np.random.default_rng(4), np.random.default_rng(4)
+    for t in range(20):
+        state = engine.update(state, np.array([0.1, t / 20]), t % 2, float(t), a)
+        other = engine.update(other, np.array([0.1, t / 20]), t % 2, float(t), b)
+    np.testing.assert_array_equal(
+        engine.draw_means(state, np.ones(2), 5, a), engine.draw_means(other, np.ones(2), 5, b)
+    )
+
+
+@pytest.mark.parametrize(
+    ("context", "arm", "reward"),
+    [
+        ([np.nan, 1.0], 0, 1.0),
+        ([1.0], 0, 1.0),
+        ([1e9, 1.0], 0, 1.0),
+        ([1.0, 1.0], 2, 1.0),
+        ([1.0, 1.0], -1, 1.0),
+        ([1.0, 1.0], 0, np.inf),
+        ([1.0, 1.0], 0, 1e101),
+        ([1.0, 1.0], 0, "much"),
+    ],
+)
+def test_bad_input_leaves_the_state_as_it_was(context: list[float], arm: int, reward: float) -> None:
+    engine = RobustEngine(RobustMixture(2, 2))
+    state = played(engine, 20)
+    before = [np.copy(array) for array in (*state[:7], *state.data, *state.seats)]
+    rng = np.random.default_rng(0)
+    with pytest.raises(InvalidArgument):
+        engine.update(state, np.array(context), arm, reward, rng)
+    for array, kept in zip((*state[:7], *state.data, *state.seats), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+    assert rng.random() == np.random.default_rng(0).random()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"arm_shape": (0.0, 1.0)}, {"concentration": 0.0}, {"part_scale": (0.0, 1.0)}, {"wide": -1.0}, {"n_arms": 0}],
+)
+def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(InvalidArgument):
+        RobustMixture(**{"n_arms": 2, "context_dim": 2, **settings})  # type: ignore[arg-type]
+
+
+def test_optimistic_sampling_plays_rare_arms_when_they_are_due() -> None:
+    policy = OptimisticSampling(RobustEngine(RobustMixture(2, 1), 4, 4), floor=5)
+    state, rng = policy.init(), np.random.default_rng(0)
+    for _ in range(60):
+        choice = policy.choose(state, np.ones(1), rng)
+        state = policy.update(state, np.ones(1), choice.arm, 1.0 - choice.arm + 0.01 * rng.standard_normal(), rng)
+    assert state.pulls.sum() == 60
+    assert state.pulls.min() >= 5

@@ -1,0 +1,66 @@
+"""The mix of information-directed sampling."""
+
+import numpy as np
+import pytest
+
+from polyarm.kernels import information
+from polyarm.kernels._jit import plain, stream
+
+
+def test_the_mix_is_the_best_on_a_grid_of_all_mixes_of_three_arms() -> None:
+    rng = np.random.default_rng(1)
+    grid = np.array([(i, j, 40 - i - j) for i in range(41) for j in range(41 - i)]) / 40
+    for _ in range(200):
+        D, G, q = rng.random(3), rng.random(3) * rng.integers(0, 2, 3), np.empty(3)
+        information.find_mix(D, G, q)
+        assert q.sum() == pytest.approx(1)
+        assert q.min() >= 0
+        if G.any():
+            ours = (q @ D) ** 2 / (q @ G)
+            with np.errstate(divide="ignore"):
+                assert ours <= ((grid @ D) ** 2 / (grid @ G)).min() * (1 + 1e-12)
+        else:
+            assert q.argmax() == D.argmin()
+
+
+def test_regret_and_information_of_two_arms_are_the_known_ones() -> None:
+    """For two arms the difference is normal: closed forms with its density and distribution function."""
+    from scipy.stats import norm
+
+    mean, sd = np.array([0.0, 0.5]), np.array([1.0, 2.0])
+    D, G = np.empty(2), np.empty(2)
+    information.regret_and_information(mean, sd, 400_000, D, G, np.random.default_rng(0))
+    s = np.hypot(*sd)
+    z = (mean[0] - mean[1]) / s
+    top = mean[0] * norm.cdf(z) + mean[1] * norm.cdf(-z) + s * norm.pdf(z)
+    np.testing.assert_allclose(D, top - mean, atol=0.01)
+    tilt = sd**2 / s * norm.pdf(z)  # |E[mu_a; arm 0 is best] - mean_a P(arm 0 is best)|
+    np.testing.assert_allclose(G, tilt**2 / (norm.cdf(z) * norm.cdf(-z)), rtol=0.02)
+
+
+def test_an_arm_that_is_surely_best_is_played() -> None:
+    shares, moments = np.empty(3), np.array([[0.0, 9.0, 1.0], [0.1, 0.1, 0.1]])
+    information.find_shares(moments, 50, shares, stream(np.random.default_rng(0)))
+    np.testing.assert_array_equal(shares, [0, 1, 0])
+    assert information.choose(moments, 50, shares, stream(np.random.default_rng(0))) == 1
+
+
+def test_arms_are_drawn_with_their_shares() -> None:
+    moments, scores, rng = np.array([[0.3, 0.0], [0.1, 0.4]]), np.empty(2), np.random.default_rng(5)
+    arms = [information.choose(moments, 50, scores, stream(rng)) for _ in range(20_000)]
+    shares = np.empty((20_000, 2))
+    for row in shares:
+        information.find_shares(moments, 50, row, stream(rng))
+    assert 0.01 < shares[:, 0].mean() < 0.99
+    assert np.mean(arms) == pytest.approx(shares[:, 1].mean(), abs=0.02)
+
+
+def test_compiled_equals_plain() -> None:
+    moments = np.array([[0.0, 0.3, 0.1, -0.4], [1.0, 0.2, 0.5, 2.0]])
+    a, b = np.random.default_rng(3), np.random.default_rng(3)
+    for _ in range(20):
+        quick, readable = np.empty(4), np.empty(4)
+        one = information.choose(moments, 30, quick, stream(a))
+        assert one == plain(information.choose)(moments, 30, readable, b)
+        assert quick[one] == quick.max()
+        np.testing.assert_allclose(quick, readable, rtol=1e-12)

@@ -1,0 +1,272 @@
+"""The robust sampler against exact posteriors and against its own model, with planted bugs that must be rejected."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+from scipy.special import gammaln, logsumexp
+
+from polyarm.inference import RobustEngine, RobustState
+from polyarm.kernels import robust
+from polyarm.kernels._jit import stream
+from polyarm.kernels.robust_component import COUNT, SYY, VAR, sxy_row, w_row
+from polyarm.kernels.robust_scales import CENTRE, GAMMA, LAM, NOISE, NOISE_RATE, RHO
+from polyarm.models import RobustMixture
+from polyarm.policies import InformationDirected
+from polyarm.types import Array, Rng
+from tests import reference
+from tests.statistics.mutants import mutant
+
+# ---------------------------------------------------------------- exact posterior over partitions
+
+
+def small_problem() -> tuple[RobustEngine, Array, Array]:
+    model = RobustMixture(
+        1, 1, arm_shape=(2.0, 2.0), arm_scale=(1.0, 1.6), part_ratio=(0.7, 0.4), concentration=0.8, learned=False
+    )
+    X, y = np.array([[0.5], [-1.0], [1.5], [0.2]]), np.array([1.0, -1.2, 4.0, 1.3])
+    return RobustEngine(model, moves=12, moves_elsewhere=0, fixed_units=True), X, y
+
+
+def exact_partitions(engine: RobustEngine, X: Array, y: Array, n_nodes: int = 20) -> dict[tuple[int, ...], float]:
+    """Posterior probability of every partition: slopes integrated in closed form, noise variances on a grid."""
+    model, n = engine.model, len(y)
+    F = np.column_stack([X, np.ones(n)])
+    L = model.by_feature(np.divide(model.arm_scale, model.arm_shape))
+    R = model.by_feature(np.array(model.part_ratio)) * L
+    nodes = stats.invgamma.ppf((np.arange(n_nodes) + 0.5) / n_nodes, model.noise_shape)
+    logs = {}
+    for labels in reference.partitions(n):
+        z, K = np.array(labels), max(labels) + 1
+        together = (F * L) @ F.T + (z[:, None] == z) * ((F * R) @ F.T)
+        s2 = np.stack(np.meshgrid(*[nodes] * K, indexing="ij"), axis=-1).reshape(-1, K)
+        covariance = together + s2[:, z][:, :, None] * np.eye(n)
+        half = np.linalg.solve(covariance, np.broadcast_to(y[:, None], (len(s2), n, 1)))[:, :, 0] @ y
+        log_density = -0.5 * (half + np.linalg.slogdet(covariance)[1])
+        counts = np.bincount(z)
+        log_prior = K * np.log(model.concentration) + gammaln(counts).sum()
+        logs[labels] = float(log_prior + logsumexp(log_density) - np.log(len(s2)))
+    total = logsumexp(list(logs.values()))
+    return {labels: float(np.exp(value - total)) for labels, value in logs.items()}
+
+
+def visited_partitions(
+    engine: RobustEngine, X: Array, y: Array, n_rounds: int, moves: Callable[..., int] | None = None
+) -> dict[tuple[int, ...], float]:
+    """Shares of the partitions that the sampler visits."""
+    state, rng = engine.init(), np.random.default_rng(21)
+    for x, reward in zip(X, y, strict=True):
+        state = engine.update(state, x, 0, float(reward), rng)
+    shares: dict[tuple[int, ...], float] = {}
+    for _ in range(n_rounds):
+        if moves is None:
+            state = engine.refresh(state, rng)
+        else:
+            shared = (state.centres, state.hyper, state.columns, engine._law)
+            moves(*state[:6], engine._law, state.data[0], state.seats[0], 0, len(y), engine.moves, rng)
+            robust.finish(state.tables, state.sizes, *shared, 0, 0, stream(rng))
+        key = reference.canonical(engine.assignments(state, 0))
+        shares[key] = shares.get(key, 0.0) + 1 / n_rounds
+    return shares
+
+
+def distance(p: dict[tuple[int, ...], float], q: dict[tuple[int, ...], float]) -> float:
+    """Total variation."""
+    return 0.5 * sum(abs(p.get(key, 0.0) - q.get(key, 0.0)) for key in p.keys() | q.keys())
+
+
+def own_weight_with_itself(
+    T: Array, k: int, w0: Array, R: Array, data: Array, i: int, weight: Array, gap: Array, *_: Any
+) -> None:
+    """The printed Algorithm 2: a reward is never taken out of its component before that is scored."""
+
+
+def test_partitions_have_their_posterior_probabilities() -> None:
+    engine, X, y = small_problem()
+    exact = exact_partitions(engine, X, y)
+    assert distance(visited_partitions(engine, X, y, 12_000), exact) < 0.02
+
+
+def test_a_reward_that_is_not_taken_out_is_noticed() -> None:
+    engine, X, y = small_problem()
+    exact = exact_partitions(engine, X, y)
+    wrong = mutant(robust.moves_of, {"score_own": own_weight_with_itself})
+    assert distance(visited_partitions(engine, X, y, 800, wrong), exact) > 0.1
+
+
+# ---------------------------------------------------------------- one component: closed form given the noise variance
+
+
+def test_one_component_is_bayesian_linear_regression() -> None:
+    """Without new components the mean reward has the posterior of a regression whose noise variance is IG(a, b)."""
+    model = RobustMixture(1, 1, concentration=1e-12, learned=False, arm_shape=(1.0, 1.0), arm_scale=(0.5, 0.3))
+    engine = RobustEngine(model, moves=4, moves_elsewhere=0, fixed_units=True)
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, (8, 1))
+    y = 0.8 * X[:, 0] - 0.3 + 0.5 * rng.standard_normal(8)
+    F = np.column_stack([X, np.ones(8)])
+    prior = model.by_feature((1 + np.array(model.part_ratio)) * np.array([0.5, 0.3]))
+    nodes = stats.invgamma.ppf((np.arange(4000) + 0.5) / 4000, model.noise_shape)
+    evidence, mean, square = np.empty(4000), np.empty(4000), np.empty(4000)
+    x = np.array([0.7, 1.0])
+    for j, s2 in enumerate(nodes):
+        V = np.linalg.inv(F.T @ F / s2 + np.diag(1 / prior))
+        mean[j] = x @ V @ F.T @ y / s2
+        square[j] = mean[j] ** 2 + x @ V @ x
+        evidence[j] = stats.multivariate_normal.logpdf(y, np.zeros(8), (F * prior) @ F.T + s2 * np.eye(8))
+    p = np.exp(evidence - logsumexp(evidence))
+    state = engine.init()
+    for f, reward in zip(X, y, strict=True):
+        state = engine.update(state, f, 0, float(reward), rng)
+    seen = np.empty((6000, 2))
+    for t in range(6000):
+        state = engine.refresh(state, rng)
+        seen[t] = engine.moments(state, np.array([0.7]))[:, 0]
+    assert engine.n_components(state)[0] == 1
+    sd = np.sqrt(p @ square - (p @ mean) ** 2)
+    np.testing.assert_allclose(seen[:, 0].mean(), p @ mean, atol=0.03 * sd)
+    np.testing.assert_allclose((seen**2).sum(1).mean(), p @ square, atol=0.05 * sd**2 + 0.06 * sd * abs(p @ mean))
+
+
+# ---------------------------------------------------------------- Geweke 2004: the sampler against the model
+
+N_EACH = 3
+
+
+class Joint(NamedTuple):
+    """An engine, the contexts of its two arms, and a bug: whether the second arm is never refreshed."""
+
+    engine: RobustEngine
+    X: Array
+    forgets_to_refresh: bool = False
+
+
+def joint_problem() -> Joint:
+    model = RobustMixture(
+        2,
+        1,
+        arm_shape=(4.0, 4.0),
+        arm_scale=(3.0, 2.0),
+        part_shape=(4.0, 4.0),
+        part_scale=(3.0, 2.0),
+        wide=1.0,
+        noise_shape=3.0,
+        noise_rate_shape=4.0,
+        noise_rate=2.0,
+        concentration_prior=(4.0, 4.0),
+    )
+    X = np.array([[0.5], [-1.0], [1.2]])
+    return Joint(RobustEngine(model, moves=9, moves_elsewhere=0, fixed_units=True), X)
+
+
+def summary(hyper: Array, centre: Array, n_components: float, y: Array) -> Array:
+    """Numbers to compare: shared values, components in use, and rewards."""
+    return np.array([*hyper, *centre, n_components, np.arctan(y).mean(), np.arctan(y[0] * y[1]), np.log(y**2).mean()])
+
+
+def forwards(joint: Joint, n: int, rng: Rng) -> Array:
+    """Summaries of independent draws from the model."""
+    model, out = joint.engine.model, []
+    for _ in range(n):
+        params = model.sample_params(rng)
+        y, parts = [], 0
+        for arm in params.arms:
+            k = np.searchsorted(np.cumsum(arm.weights)[:-1], rng.random(N_EACH))
+            parts += len(set(k))
+            F = np.column_stack([joint.X, np.ones(N_EACH)])
+            y.append((F * arm.coefficients[k]).sum(1) + np.sqrt(arm.noise_var[k]) * rng.standard_normal(N_EACH))
+        ratio = params.part_var / params.arm_var
+        hyper = np.log([*params.arm_var, *ratio, params.noise_scale, params.concentration])
+        out.append(summary(hyper, params.common_centre, parts, np.concatenate(y)))
+    return np.array(out)
+
+
+def redraw_rewards(state: RobustState, engine: RobustEngine, rng: Rng) -> None:
+    """Draw every reward again, given seating, slopes and noise variances."""
+    D = state.columns.shape[1]
+    for arm in range(2):
+        T, data = state.tables[arm], state.data[arm]
+        k = engine.assignments(state, arm)
+        F, w = data[:N_EACH, :D], T[w_row(D) : w_row(D) + D, k].T
+        y = (F * w).sum(1) + np.sqrt(T[VAR, k]) * rng.standard_normal(N_EACH)
+        data[:N_EACH, D] = y
+        for part in range(state.sizes[arm, 0]):
+            T[sxy_row(D) : sxy_row(D) + D, part] = F[k == part].T @ y[k == part]
+            T[SYY, part] = y[k == part] @ y[k == part]
+            assert T[COUNT, part] == (k == part).sum()
+    robust.prepare_all(state.tables, state.sizes, state.centres, state.hyper, state.columns, engine._law)
+
+
+def backwards(joint: Joint, n: int, rng: Rng) -> Array:
+    """Summaries of a chain that alternates between the sampler and new rewards."""
+    engine, out = joint.engine, []
+    state = engine.init()
+    for i in range(2 * N_EACH):
+        state = engine.update(state, joint.X[i // 2], i % 2, float(rng.standard_normal()), rng)
+    for _ in range(n):
+        if joint.forgets_to_refresh:
+            state = engine._make_moves(state, 1, N_EACH, engine.moves, rng)
+            state = engine._make_moves(state, 0, N_EACH, engine.moves, rng)
+            shared = (state.centres, state.hyper, state.columns, engine._law)
+            robust.finish(state.tables, state.sizes, *shared, 0, 0, stream(rng))
+        else:
+            state = engine.refresh(state, rng)
+        redraw_rewards(state, engine, rng)
+        shared_values = np.log(state.hyper[[LAM, LAM + 1, RHO, RHO + 1, NOISE, GAMMA]])
+        y = np.concatenate([state.data[arm][:N_EACH, 2] for arm in range(2)])
+        out.append(summary(shared_values, state.columns[CENTRE], float(state.sizes[:, 0].sum()), y))
+    return np.array(out)
+
+
+def z_scores(chain: Array, independent: Array, n_batches: int = 40) -> Array:
+    """Differences of the means in standard errors, the chain's by batch means."""
+    chain = chain[: len(chain) // n_batches * n_batches]
+    batches = chain.reshape(n_batches, -1, chain.shape[1]).mean(axis=1)
+    spread = batches.var(axis=0, ddof=1) / n_batches + independent.var(axis=0) / len(independent)
+    return np.asarray((chain.mean(axis=0) - independent.mean(axis=0)) / np.sqrt(spread))
+
+
+def test_the_sampler_leaves_the_joint_distribution_as_it_is() -> None:
+    joint, rng = joint_problem(), np.random.default_rng(31)
+    scores = z_scores(backwards(joint, 12_000, rng), forwards(joint, 12_000, rng))
+    assert np.abs(scores).max() < 4.2, scores.round(1)
+
+
+def test_a_wrong_prior_rate_of_the_noise_is_noticed() -> None:
+    joint, rng = joint_problem(), np.random.default_rng(32)
+    joint.engine._law[NOISE_RATE] *= 1.3
+    scores = z_scores(backwards(joint, 6000, rng), forwards(joint, 6000, rng))
+    assert np.abs(scores).max() > 6
+
+
+def test_an_arm_that_moves_without_being_refreshed_is_noticed() -> None:
+    joint, rng = joint_problem(), np.random.default_rng(33)
+    scores = z_scores(backwards(joint._replace(forgets_to_refresh=True), 6000, rng), forwards(joint, 6000, rng))
+    assert np.abs(scores).max() > 6
+
+
+# ---------------------------------------------------------------- units
+
+
+def best_plays(scale: float, shift: float, columns: Array, n_runs: int = 40, n_steps: int = 120) -> Array:
+    """How often the best arm is played in each of many runs when rewards and columns are measured in other units."""
+    policy, plays = InformationDirected(RobustEngine(RobustMixture(3, 2), 12, 4), 32), np.zeros(n_runs)
+    for run in range(n_runs):
+        world, rng = np.random.default_rng([run, 0]), np.random.default_rng([run, 1])
+        state = policy.init()
+        for _ in range(n_steps):
+            x, noise = world.random(2), world.standard_normal(3)
+            arm = policy.choose(state, x * columns, rng).arm
+            reward = (arm * x.sum() + noise[arm]) * scale + shift
+            state = policy.update(state, x * columns, arm, float(reward), rng)
+            plays[run] += arm == 2
+    return plays
+
+
+def test_units_leave_the_choices_statistically_as_they_are() -> None:
+    usual = best_plays(1.0, 0.0, np.ones(2))
+    for scale, shift, columns in ((0.01, 0.0, [1.0, 1.0]), (100.0, 0.0, [1.0, 300.0]), (1.0, 1000.0, [0.01, 1.0])):
+        other = best_plays(scale, shift, np.array(columns))
+        error = np.sqrt((usual.var() + other.var()) / len(usual))
+        assert abs(usual.mean() - other.mean()) < 4 * error
