@@ -62,10 +62,10 @@ def environments() -> dict[str, tuple[Environment, int]]:
 
 
 LADDER: dict[str, tuple[str, dict[str, object]]] = {  # what each step of the ablation is
-    "paper with prior mean 1": ("nonparametric", {"draws": "paper", "prior_mean": 1.0}),  # as published
-    "paper": ("nonparametric", {"draws": "paper"}),
-    "sampled weights": ("nonparametric", {"draws": "weights"}),
-    "exact tail": ("nonparametric", {"draws": "exact"}),
+    "paper with prior mean 1": ("dirichlet", {"draws": "paper", "prior_mean": 1.0}),  # as published
+    "paper": ("dirichlet", {"draws": "paper"}),
+    "sampled weights": ("dirichlet", {"draws": "weights"}),
+    "exact tail": ("dirichlet", {"draws": "exact"}),
     "learned scales": ("robust", {"explore": "thompson", "shared_centre": False}),
     "shared centre": ("robust", {"explore": "thompson"}),
     "optimism": ("robust", {"explore": "optimistic"}),

@@ -33,6 +33,7 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "dirichlet, budget": lambda n, d: GibbsEngine([process(d)] * n, Budget(8)),
     "dirichlet, sweeps": lambda n, d: GibbsEngine([process(d)] * n, Sweeps(2)),
     "dirichlet, paper draws": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), "paper"),
+    "dirichlet, sampled weights": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), "weights"),
     "pitman-yor": lambda n, d: GibbsEngine([process(d, 0.2, 0.3)] * n, Budget(8)),
     "finite": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Budget(8)),
     "finite, paper draws": lambda n, d: GibbsEngine([LinearMixture.finite(base(d), 3, 0.5)] * n, Sweeps(2), "paper"),

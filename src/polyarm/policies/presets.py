@@ -33,7 +33,7 @@ from polyarm.policies.uniform import Uniform
 from polyarm.types import AnyPolicy
 
 
-def nonparametric(
+def dirichlet(
     n_arms: int,
     context_dim: int,
     *,
@@ -107,7 +107,7 @@ def pitman_yor(
     n_arms: int, context_dim: int, *, concentration: float = 0.1, discount: float = 0.25, **options: Any
 ) -> AnyPolicy:
     """The default policy over Pitman-Yor mixtures: more small components, for rewards with power-law tails."""
-    return nonparametric(n_arms, context_dim, concentration=concentration, discount=discount, **options)
+    return dirichlet(n_arms, context_dim, concentration=concentration, discount=discount, **options)
 
 
 def hierarchical(
@@ -204,8 +204,9 @@ def uniform(n_arms: int, context_dim: int) -> AnyPolicy:
 
 
 PRESETS: dict[str, Callable[..., AnyPolicy]] = {
-    "nonparametric": nonparametric,
+    "nonparametric": dirichlet,
     "robust": robust,
+    "dirichlet": dirichlet,
     "nonparametric-paper": nonparametric_paper,
     "pitman-yor": pitman_yor,
     "hierarchical": hierarchical,
