@@ -12,7 +12,7 @@ from polyarm.inference import RobustEngine, RobustState, load_state, save_state
 from polyarm.kernels import robust, robust_means
 from polyarm.kernels._jit import plain, stream
 from polyarm.kernels.robust_component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
-from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, ORIGIN, PART_VAR
+from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, LAM, ORIGIN, PART_VAR, SQUARE
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
 from polyarm.types import Array
@@ -306,3 +306,15 @@ def test_optimistic_sampling_plays_rare_arms_when_they_are_due() -> None:
         state = policy.update(state, np.ones(1), choice.arm, 1.0 - choice.arm + 0.01 * rng.standard_normal(), rng)
     assert state.pulls.sum() == 60
     assert state.pulls.min() >= 5
+
+
+def test_a_first_context_near_zero_does_not_spoil_the_scales() -> None:
+    engine = RobustEngine(RobustMixture(4, 10))
+    rng = np.random.default_rng(0)
+    slopes = rng.standard_normal((4, 10)) / 3
+    for run in range(10):
+        state = engine.init()
+        for t in range(60):
+            x = rng.standard_normal(10) * (1e-4 if t == 0 else 1.0)
+            state = engine.update(state, x, t % 4, float(slopes[t % 4] @ x + 0.01 * rng.standard_normal()), rng)
+        assert state.hyper[LAM] < 50 * state.hyper[SQUARE], run

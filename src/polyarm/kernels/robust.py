@@ -22,6 +22,7 @@ from polyarm.kernels.robust_scales import (
     NOISE_SHAPE,
     ORIGIN,
     PART_VAR,
+    RESERVOIR,
     SCALED,
     SHARED,
     SQUARE,
@@ -172,12 +173,11 @@ def take_in(
     rng = generator(source)
     D = columns.shape[1]
     n = sizes[arm, 1]
-    first = hyper[STEPS] == 0.0
-    remember(hyper, columns, reservoir, law, x, y, rng)
+    early = hyper[STEPS] < RESERVOIR  # units change at every step
+    remember(tables, sizes, centres, hyper, columns, reservoir, law, x, y, rng)
     if hyper[SCALED] == 0.0 and hyper[SQUARE] != 1.0:
         take_scale(tables, sizes, centres, hyper, columns)
-        first = True
-    if first:
+    if early:
         prepare_all(tables, sizes, centres, hyper, columns, law)
     data[n, :D] = with_intercept(x, D)
     data[n, D] = y - hyper[ORIGIN]

@@ -24,7 +24,7 @@ from polyarm.types import Array, IntArray
 
 COUNT, VAR, SYY, MOVES, MEAN = 0, 1, 2, 3, 4
 LANES = 4  # components scored together; a table's capacity is a multiple of it
-CAREFUL = 1e-9  # a reward that holds all but this share of its component's information is removed by rebuilding
+CAREFUL = 1e-6  # a reward that holds all but this share of its component's information is removed by rebuilding
 MOVES_KEPT = 65536  # sums are computed afresh after so many moves
 
 

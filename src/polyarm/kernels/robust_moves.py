@@ -120,7 +120,7 @@ def score(T: Array, K: int, data: Array, i: int, weight: Array, gap: Array, q: A
     """Write weight and gap of reward i for every component as if it sat nowhere."""
     residuals(T, K, data, i, q, e)
     for k in range(K):
-        s = T[VAR, k] + q[k]
+        s = T[VAR, k] + max(q[k], 0.0)
         weight[k] = T[COUNT, k] / math.sqrt(s)
         gap[k] = 0.5 * e[k] * e[k] / s
 
@@ -167,7 +167,7 @@ def score_own(
     count_in(T, k, data, i, -1.0)
     solve(T, k, w0, R, M, B, v)
     residuals(T, k + 1, data, i, q, e)
-    s = s2 + q[k]
+    s = s2 + max(q[k], 0.0)
     weight[k] = n / math.sqrt(s)
     gap[k] = 0.5 * e[k] * e[k] / s
     count_in(T, k, data, i, 1.0)

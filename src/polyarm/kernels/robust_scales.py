@@ -69,8 +69,30 @@ def robust_scale(rewards: Array) -> tuple[float, float]:
     return median, scale * scale
 
 
+@step
+def change_column(tables: Array, sizes: IntArray, centres: Array, columns: Array, j: int, factor: float) -> None:
+    """Multiply every slope of column j: a first context near zero must not leave slopes that look huge ever after."""
+    D = columns.shape[1]
+    columns[CENTRE, j] *= factor
+    for arm in range(tables.shape[0]):
+        centres[arm, j, D + 1] *= factor
+        for k in range(sizes[arm, 0]):
+            tables[arm, w_row(D) + j, k] *= factor
+
+
 @kernel
-def remember(hyper: Array, columns: Array, reservoir: Array, law: Array, x: Array, y: float, rng: Rng) -> None:
+def remember(
+    tables: Array,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    reservoir: Array,
+    law: Array,
+    x: Array,
+    y: float,
+    rng: Rng,
+) -> None:
     """Take a context and a reward into the units, which are estimated at every step up to 64, then at powers of two."""
     t = int(hyper[STEPS])
     hyper[STEPS] += 1.0
@@ -90,7 +112,9 @@ def remember(hyper: Array, columns: Array, reservoir: Array, law: Array, x: Arra
         return
     for j in range(x.shape[0]):
         if columns[SUM, j] > 0.0:
-            columns[UNIT, j] = columns[NONZERO, j] / columns[SUM, j]
+            unit = columns[NONZERO, j] / columns[SUM, j]
+            change_column(tables, sizes, centres, columns, j, math.sqrt(unit / columns[UNIT, j]))
+            columns[UNIT, j] = unit
     median, square = robust_scale(reservoir[: min(n, RESERVOIR)])
     hyper[MEDIAN] = median
     if square > 0.0:
