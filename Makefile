@@ -18,7 +18,7 @@ demo: $(READY)
 	@echo 'Figures and tables: results/demo'
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,11 +1,13 @@
 """A bandit on the paper's scenario A, end to end: what did it learn about each arm's rewards?"""
 
+from typing import Any
+
 import numpy as np
 
 import polyarm as pa
 
 rng = np.random.default_rng(7)
-policy = pa.make_policy("nonparametric", n_arms=2, context_dim=2)
+policy: Any = pa.make_policy("nonparametric", n_arms=2, context_dim=2)
 state = policy.init()
 regret = 0.0
 for _ in range(1000):

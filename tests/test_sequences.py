@@ -159,10 +159,12 @@ def test_sequences_leave_a_policy_in_order(name: str, sequence: list[Any]) -> No
     assert position(rng) == position(other_rng)
     for inner in inner_states(state):
         if isinstance(inner, GibbsState):
-            check_gibbs(engine_of(policy), inner, learnt)
+            engine = engine_of(policy)
+            if engine.memory is None and engine.half_life is None:  # else rewards are absorbed: see test_memory
+                check_gibbs(engine, inner, learnt)
         elif isinstance(inner, ConjugateState):
             check_counts(inner, learnt)
-        else:
+        elif isinstance(inner, (InitialPullsState, BayesUCBState)):
             assert inner.n_rewards == len(learnt)
     after = [
         policy.choose(s, np.array([0.3, -0.7]), np.random.default_rng(1)) for s in (state, reloaded(policy, state))

@@ -59,7 +59,7 @@ def told(engine: AnyEngine, X: Array, y: Array, seed: int = 0) -> Any:
         ({"discount": 1.0}, "discount must be a number below 1, got 1.0"),
         ({"moves": -1}, "moves must be an integer of at least 0, got -1"),
         ({"moves": 2.5}, "moves must be an integer of at least 0, got 2.5"),
-        ({"draws": "some"}, "draws must be one of exact, paper, got 'some'"),
+        ({"draws": "some"}, "draws must be one of exact, paper, weights, got 'some'"),
         ({"colour": "red"}, "options of policy 'nonparametric' must be its settings, got .*colour"),
     ],
 )

@@ -10,7 +10,7 @@ from polyarm.inference import GibbsEngine
 from polyarm.inference.gibbs import GibbsState
 from polyarm.kernels import component, gibbs
 from polyarm.kernels._jit import plain
-from polyarm.types import Array
+from polyarm.types import Array, IntArray
 
 
 def mutant(kernel: Any, replaced: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
@@ -37,7 +37,7 @@ def diagonal_residuals(T: Array, n_places: int, data: Array, r: int, s: Array, e
 
 
 def score_without_discount(
-    T: Array, size: Array, law: Array, data: Array, i: int, logw: Array, s: Array, e: Array
+    T: Array, size: IntArray, law: Array, data: Array, i: int, logw: Array, s: Array, e: Array
 ) -> None:
     """The new table's weight without its discount: concentration instead of concentration + K discount."""
     plain(gibbs.score)(T, size, law, data, i, logw, s, e)
@@ -45,7 +45,7 @@ def score_without_discount(
 
 
 def score_with_kept_reward(
-    T: Array, size: Array, law: Array, data: Array, i: int, logw: Array, s: Array, e: Array
+    T: Array, size: IntArray, law: Array, data: Array, i: int, logw: Array, s: Array, e: Array
 ) -> None:
     """The printed Algorithm 2, which never removes the reward before scoring its own component."""
     plain(gibbs.score)(T, size, law, data, i, logw, s, e)
@@ -70,7 +70,7 @@ def kept_log_weight(
     return float(plain(component.log_predictive)(T[component.COEF, k], a, T[component.SCALE, k], s, e))
 
 
-def seated(engine: GibbsEngine, X: Array, y: Array, labels: Sequence[int]) -> GibbsState:
+def seated(engine: GibbsEngine, X: Array, y: Array, labels: Sequence[int] | IntArray) -> GibbsState:
     """A state in which the rewards of arm 0 have these labels."""
     n, prior = len(y), engine._prior
     z = np.array(labels, dtype=np.int64)

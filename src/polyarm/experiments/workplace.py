@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments.comparison import make_study
 from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.results import Results
-from polyarm.experiments.runner import count_missing, run_study
+from polyarm.experiments.runner import Study, count_missing, run_study
 from polyarm.experiments.store import Store, require_folder
 
 
@@ -30,19 +31,33 @@ class Workplace:
     progress: bool = False
     gp_realizations: int | None = None  # the Gaussian process costs more than all the others together
 
-    def results(self, scenario: str, policies: Sequence[str], horizon: int, realizations: int) -> Results:
-        """Results of every policy, run as far as the folder does not hold them yet."""
+    def results(
+        self, scenario: str, policies: Sequence[str], horizon: int, realizations: int, held: Sequence[str] = ()
+    ) -> Results:
+        """Results of every policy, run as far as the folder does not hold them yet; of `held` ones, what it holds."""
         count = realizations if self.realizations is None else self.realizations
         slow = [label for label in policies if label.startswith("multitask-gp")]
         quick = [label for label in policies if label not in slow]
         groups = ((quick, count), (slow, self.gp_realizations or count))
         found = [self._results(scenario, labels, horizon, number) for labels, number in groups if labels]
-        table = pa.concat_tables([results.table for results in found])
-        return Results(table, {**found[0].settings, "policies": list(policies)})
+        kept = self._held(scenario, held, horizon, count)
+        there = set(kept["policy"].unique().to_pylist())
+        labels = [*policies, *(label for label in held if label in there)]
+        table = pa.concat_tables([*(results.table for results in found), kept])
+        return Results(table, {**found[0].settings, "policies": labels})
 
-    def _results(self, scenario: str, policies: Sequence[str], horizon: int, count: int) -> Results:
+    def _held(self, scenario: str, policies: Sequence[str], horizon: int, count: int) -> pa.Table:
+        _, store = self._study(scenario, policies or ["optimal"], horizon, count)
+        rows = store.load()
+        wanted = pc.and_(pc.is_in(rows["policy"], pa.array(policies, pa.string())), pc.less(rows["realization"], count))
+        return rows.filter(wanted)
+
+    def _study(self, scenario: str, policies: Sequence[str], horizon: int, count: int) -> tuple[Study, Store]:
         study = make_study(make_scenario(scenario, self.data), policies, count, horizon, self.seed, device=self.device)
         name = re.sub("[^a-z0-9.]+", "-", f"{study.scenario.name}-t{horizon}-seed{self.seed}")
-        store = Store(require_folder(self.folder / "runs" / name), study.identity)
+        return study, Store(require_folder(self.folder / "runs" / name), study.identity)
+
+    def _results(self, scenario: str, policies: Sequence[str], horizon: int, count: int) -> Results:
+        study, store = self._study(scenario, policies, horizon, count)
         with progress_bar(f"{scenario}, t = {horizon}", count_missing(study, store), self.progress) as advance:
             return run_study(study, store, self.executor, advance)

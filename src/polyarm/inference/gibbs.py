@@ -31,7 +31,7 @@ FADES = 8  # times the past fades in a half-life: rewards can move until the nex
 REDRAW_EVERY = 20  # steps between draws of the hyperparameters, once there have been that many
 FIRST_CAPACITY = 16  # components and rewards there is room for at first; both double when full
 Draws: TypeAlias = Literal["exact", "paper", "weights"]
-DRAWS: dict[str, int] = {"paper": 0, "exact": 1, "weights": 2}
+DRAWS: dict[str, int] = {"exact": 1, "paper": 0, "weights": 2}
 Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array, IntArray]
 
 

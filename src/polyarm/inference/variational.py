@@ -40,8 +40,8 @@ class VariationalEngine:
     """Mixtures of linear regressions by zero-order collapsed variational Bayes: the same data, the same state.
 
     A reward is shared among at most `max_components` components, then `refreshes` earlier ones are, in turn; a new
-    component opens only on arrival, if it would take more than `opening` of the reward.  The spread of the draws is
-    0.8 to 0.95 of the posterior's, so it explores a little less than it should.
+    component opens only on arrival, if it would take more than `opening` of the reward.  From about a
+    hundred rewards on, the spread of the draws is 0.8 to 0.95 of the posterior's: it explores a little too little.
     """
 
     arms: Sequence[LinearMixture]

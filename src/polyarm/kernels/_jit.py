@@ -73,10 +73,10 @@ def _compiled(function: Function, **options: bool) -> Function:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = _FOLDER
     try:
-        compiled: Any = numba.njit(cache=True, error_model="numpy", nogil=True, **options)(function)
+        compiled: Function = numba.njit(cache=True, error_model="numpy", nogil=True, **options)(function)
     finally:
         numba.config.CACHE_DIR = before
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 _twins: dict[int, Callable[..., Any]] = {}

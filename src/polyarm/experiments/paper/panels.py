@@ -189,8 +189,10 @@ class PanelTarget:
         return [self._outcome(panel, place) for panel in self.panels]
 
     def _outcome(self, panel: Panel, place: Workplace) -> Outcome:
-        policies = [entry.policy for entry in panel.entries if place.networks or not entry.is_network]
-        return Outcome(panel, place.results(panel.scenario, policies, panel.horizon, self.realizations))
+        asked = [entry.policy for entry in panel.entries if place.networks or not entry.is_network]
+        others = [entry.policy for entry in panel.entries if entry.policy not in asked]
+        results = place.results(panel.scenario, asked, panel.horizon, self.realizations, others)
+        return Outcome(panel, results)
 
     def run(self, place: Workplace) -> Section:
         """Regret table with z-scores, and regret curves with the published end values."""
