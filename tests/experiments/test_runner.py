@@ -111,8 +111,9 @@ def test_damaged_results_are_told(tmp_path: Path) -> None:
 
 def start_slow_study(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     code = (
-        "from tests.experiments import gamblers\nfrom polyarm.experiments.comparison import compare\n"
+        "import signal\nfrom tests.experiments import gamblers\nfrom polyarm.experiments.comparison import compare\n"
         "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts deaf to Ctrl-C\n"
         f"    compare('mixture-a', {{'slow': gamblers.slow}}, 64, 40, 9, workers={workers}, out={str(folder)!r})\n"
     )
     script = folder.parent / "study.py"
