@@ -113,7 +113,7 @@ def start_slow_study(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     code = (
         "import signal\nfrom tests.experiments import gamblers\nfrom polyarm.experiments.comparison import compare\n"
         "if __name__ == '__main__':\n"
-        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts deaf to Ctrl-C\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start deaf to Ctrl-C\n"
         f"    compare('mixture-a', {{'slow': gamblers.slow}}, 64, 40, 9, workers={workers}, out={str(folder)!r})\n"
     )
     script = folder.parent / "study.py"
