@@ -1,6 +1,5 @@
 """Arrays, the values that travel between layers, and the four protocols of polyarm."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -115,4 +114,3 @@ class Environment(Protocol):
 
 AnyPolicy: TypeAlias = Policy[Any]
 AnyEngine: TypeAlias = Engine[Any]
-PerArm: TypeAlias = float | Sequence[float]

@@ -44,13 +44,6 @@ def score_without_discount(
     logw[size[0]] = np.log(law[2]) + data[i, -1]
 
 
-def score_with_kept_reward(
-    T: Array, size: IntArray, law: Array, data: Array, i: int, logw: Array, s: Array, e: Array
-) -> None:
-    """The printed Algorithm 2, which never removes the reward before scoring its own component."""
-    plain(gibbs.score)(T, size, law, data, i, logw, s, e)
-
-
 def kept_log_weight(
     T: Array,
     k: int,

@@ -16,7 +16,7 @@ Without i its own component has t = s2 - x'Vx:  N(...) = sqrt(t)/s2 exp(-e^2 / (
 import math
 
 from polyarm.kernels._jit import loop, step
-from polyarm.kernels.component import copy
+from polyarm.kernels.gibbs import close_place
 from polyarm.kernels.robust_component import (
     CAREFUL,
     COUNT,
@@ -99,20 +99,6 @@ def open_place(T: Array, label: IntArray, place: IntArray, size: IntArray, w0: A
     place[label[k]] = k
     size[0] += 1
     return int(k)
-
-
-@step
-def close_place(T: Array, label: IntArray, place: IntArray, size: IntArray, k: int) -> None:
-    """Give up the place of an empty component: the last component moves there."""
-    size[0] -= 1
-    last = size[0]
-    free = label[k]
-    if k != last:
-        copy(T, last, k)
-        label[k] = label[last]
-        place[label[k]] = k
-        label[last] = free
-    place[free] = last
 
 
 @step
