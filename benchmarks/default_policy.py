@@ -66,10 +66,10 @@ LADDER: dict[str, tuple[str, dict[str, object]]] = {  # what each step of the ab
     "paper": ("dirichlet", {"draws": "paper"}),
     "sampled weights": ("dirichlet", {"draws": "weights"}),
     "exact tail": ("dirichlet", {"draws": "exact"}),
-    "learned scales": ("robust", {"explore": "thompson", "shared_centre": False}),
-    "shared centre": ("robust", {"explore": "thompson"}),
-    "optimism": ("robust", {"explore": "optimistic"}),
-    "final": ("robust", {}),
+    "learned scales": ("nonparametric", {"explore": "thompson", "shared_centre": False}),
+    "shared centre": ("nonparametric", {"explore": "thompson"}),
+    "optimism": ("nonparametric", {"explore": "optimistic"}),
+    "final": ("nonparametric", {}),
     "linear": ("linear", {}),
 }
 
@@ -177,7 +177,7 @@ def time_against_numpy(n: int = 1500) -> None:
     """Interactions of both samplers taken in turn, so that a busy machine slows both."""
     environment = NoisyLinear(0.0)
     world = environment.sample(n, np.random.default_rng(1))
-    policy, plain = make_policy("robust", 8, 10), NumpyLinear(8, 10)
+    policy, plain = make_policy("nonparametric", 8, 10), NumpyLinear(8, 10)
     rng = np.random.default_rng(2)
 
     def rounds() -> Iterator[tuple[float, float]]:
@@ -202,7 +202,7 @@ def time_by_history(sizes: tuple[int, ...] = (1000, 1_000_000), n_timed: int = 3
     """Interaction time after many rewards; the mean over a whole run counts the growth of arrays too."""
     environment, _ = environments()["mixture-a"]
     world = environment.sample(max(sizes) + n_timed, np.random.default_rng(3))
-    policy, rng = make_policy("robust", 2, 2), np.random.default_rng(4)
+    policy, rng = make_policy("nonparametric", 2, 2), np.random.default_rng(4)
     state, times = policy.init(), np.empty(max(sizes) + n_timed)
     for t in range(len(times)):
         start = time.perf_counter()

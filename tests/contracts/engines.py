@@ -48,7 +48,10 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
     "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
     "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
+    "robust, bounded memory": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, memory=10),
+    "robust, fading": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0),
 }
 
-SHARING = ("learned", "learned discount", "fading", "hierarchical", "robust")  # a reward of one arm changes all arms
+ROBUST = tuple(name for name in ENGINES if name.startswith("robust"))
+SHARING = ("learned", "learned discount", "fading", "hierarchical", *ROBUST)  # a reward of one arm changes all arms
 IN_TURN = ("learned", "learned discount")  # arms take turns with the generator by their numbers

@@ -8,13 +8,14 @@ from tests.contracts.engines import ENGINES
 
 POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, context dimension -> policy
     "nonparametric": lambda n, d: make_policy("nonparametric", n, d),
+    "nonparametric, optimistic": lambda n, d: make_policy("nonparametric", n, d, explore="optimistic"),
+    "nonparametric that forgets": lambda n, d: make_policy("nonparametric", n, d, memory=20, half_life=50.0),
+    "dirichlet": lambda n, d: make_policy("dirichlet", n, d),
     "nonparametric-paper": lambda n, d: make_policy("nonparametric-paper", n, d, gibbs_max=3),
     "pitman-yor": lambda n, d: make_policy("pitman-yor", n, d),
-    "nonparametric by particles": lambda n, d: make_policy("nonparametric", n, d, engine="particles"),
-    "nonparametric that forgets": lambda n, d: make_policy("nonparametric", n, d, memory=20, half_life=50.0),
+    "dirichlet by particles": lambda n, d: make_policy("dirichlet", n, d, engine="particles"),
+    "dirichlet that forgets": lambda n, d: make_policy("dirichlet", n, d, memory=20, half_life=50.0),
     "hierarchical": lambda n, d: make_policy("hierarchical", n, d, moves=8),
-    "robust": lambda n, d: make_policy("robust", n, d),
-    "robust, optimistic": lambda n, d: make_policy("robust", n, d, explore="optimistic"),
     "linear": lambda n, d: make_policy("linear", n, d),
     "linear-showdown": lambda n, d: make_policy("linear-showdown", n, d),
     "gaussian": lambda n, d: make_policy("gaussian", n, d),
@@ -31,4 +32,4 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "greedy": lambda n, d: Greedy(ENGINES["dirichlet, budget"](n, d)),
     "bayes-ucb": lambda n, d: BayesUCB(ENGINES["dirichlet, budget"](n, d), n_draws=20),
 }
-SHARING = {"robust", "robust, optimistic"}  # policies whose arms learn from each other
+SHARING = {name for name in POLICIES if name.startswith("nonparametric") and name != "nonparametric-paper"}  # policies whose arms learn from each other

@@ -164,12 +164,14 @@ def test_compiled_equals_plain(dim: int) -> None:
         x, y = noise.standard_normal(dim), float(noise.standard_normal() + 4 * (t % 3))
         for state, twin, source in twins:
             shared = (state.centres, state.hyper, state.columns, engine._law)
-            both = (state.tables, state.sizes, *shared)
-            twin(robust.take_in)(*both, state.data[arm], arm, state.reservoir, x, y, source)
-            for which, new, n_moves in ((arm, 1, 6), (other, 0, 3)):
-                rewards = (state.data[which], state.seats[which], which, int(state.sizes[which, 1]) + new, n_moves)
-                assert twin(robust.moves_of)(*state[:6], engine._law, *rewards, source) == 0
-            twin(robust.finish)(*both, arm, other, source)
+            rewards = (state.data[arm], state.seats[arm], arm)
+            twin(robust.take_in)(*state[:6], engine._law, *rewards, state.reservoir, x, y, source)
+            for which, n_moves in ((arm, 6), (other, 3)):
+                rewards = (state.data[which], state.seats[which], which)
+                assert twin(robust.moves_of)(*state[:6], engine._law, *rewards, n_moves, source) == 0
+            twin(robust.finish)(state.tables, state.sizes, *shared, arm, other, source)
+            if t == 7:
+                twin(robust.forget)(*state[:6], engine._law, 0.8)
     for quick, readable in zip(fast[:7], slow[:7], strict=True):
         np.testing.assert_allclose(quick, readable, rtol=1e-9, atol=1e-12)
     x = np.ones(dim)

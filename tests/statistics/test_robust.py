@@ -64,7 +64,7 @@ def visited_partitions(
             state = engine.refresh(state, rng)
         else:
             shared = (state.centres, state.hyper, state.columns, engine._law)
-            moves(*state[:6], engine._law, state.data[0], state.seats[0], 0, len(y), engine.moves, rng)
+            moves(*state[:6], engine._law, state.data[0], state.seats[0], 0, engine.moves, rng)
             robust.finish(state.tables, state.sizes, *shared, 0, 0, stream(rng))
         key = reference.canonical(engine.assignments(state, 0))
         shares[key] = shares.get(key, 0.0) + 1 / n_rounds
@@ -206,8 +206,8 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
         state = engine.update(state, joint.X[i // 2], i % 2, float(rng.standard_normal()), rng)
     for _ in range(n):
         if joint.forgets_to_refresh:
-            state = engine._make_moves(state, 1, N_EACH, engine.moves, rng)
-            state = engine._make_moves(state, 0, N_EACH, engine.moves, rng)
+            state = engine.random_moves(state, 1, engine.moves, rng)
+            state = engine.random_moves(state, 0, engine.moves, rng)
             shared = (state.centres, state.hyper, state.columns, engine._law)
             robust.finish(state.tables, state.sizes, *shared, 0, 0, stream(rng))
         else:

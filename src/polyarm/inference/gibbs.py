@@ -141,12 +141,14 @@ def repeated(roots: Array, times: int) -> Array:
     return np.repeat(roots, times, axis=1)
 
 
-def with_room_for_reward(state: GibbsState, arm: int, most: int | None) -> GibbsState:
-    """The state with twice the rows for an arm's rewards, or as many as there may be at most."""
-    data, seats = list(state.data), list(state.seats)
-    data[arm] = grown(data[arm], axis=0)[:most]
-    seats[arm] = np.concatenate([seats[arm], np.zeros_like(seats[arm])])[:most]
-    return state._replace(data=tuple(data), seats=tuple(seats))
+def room_for_reward(
+    data: tuple[Array, ...], seats: tuple[IntArray, ...], arm: int, most: int | None
+) -> tuple[tuple[Array, ...], tuple[IntArray, ...]]:
+    """Rewards and seats with twice the rows for an arm, or as many as there may be at most."""
+    wider, longer = list(data), list(seats)
+    wider[arm] = grown(data[arm], axis=0)[:most]
+    longer[arm] = np.concatenate([seats[arm], np.zeros_like(seats[arm])])[:most]
+    return tuple(wider), tuple(longer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +248,8 @@ class GibbsEngine:
             if state.seats[arm].shape[0] == self.memory:
                 state.sizes[arm, kernels.NEXT] = 0
             else:
-                state = with_room_for_reward(state, arm, self.memory)
+                data, seats = room_for_reward(state.data, state.seats, arm, self.memory)
+                state = state._replace(data=data, seats=seats)
         if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
             state = with_room_for_component(state, self._prior.roots)
         return state

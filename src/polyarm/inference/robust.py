@@ -5,11 +5,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require_arm, require_array, require_context, require_count, require_reward
-from polyarm.inference.gibbs import FIRST_CAPACITY, grown
+from polyarm.errors import (
+    require_arm,
+    require_array,
+    require_context,
+    require_count,
+    require_positive,
+    require_reward,
+)
+from polyarm.inference.gibbs import FADES, FIRST_CAPACITY, grown, room_for_reward
 from polyarm.kernels import robust as kernels
 from polyarm.kernels import robust_means as means
 from polyarm.kernels._jit import stream
+from polyarm.kernels.gibbs import NEXT, ROWS
 from polyarm.kernels.robust_component import VAR, n_rows
 from polyarm.kernels.robust_scales import (
     GAMMA,
@@ -66,31 +74,33 @@ def with_room_for_component(state: RobustState) -> RobustState:
     return state._replace(tables=grown(state.tables), labels=np.ascontiguousarray(labels))
 
 
-def with_room_for_reward(state: RobustState, arm: int) -> RobustState:
-    """The state with twice the rows for an arm's rewards."""
-    data, seats = list(state.data), list(state.seats)
-    data[arm] = grown(data[arm], axis=0)
-    seats[arm] = np.concatenate([seats[arm], np.zeros_like(seats[arm])])
-    return state._replace(data=tuple(data), seats=tuple(seats))
-
-
 @dataclass(frozen=True, eq=False)
 class RobustEngine:
     """The robust model of all arms, kept by `moves` Gibbs moves in the arm that was rewarded and `moves_elsewhere` in
     another arm, taken in turn; cost does not grow with the number of rewards.
 
-    `fixed_units` says that rewards already have scale 1 and median 0 and contexts columns of size 1.
+    fixed_units   rewards already have scale 1 and median 0 and contexts columns of size 1
+    memory        so many rewards of an arm, the latest, can change their component; older ones stay where they are in
+                  its sums, and the state stops growing
+    half_life     the past of every arm loses half its weight in so many steps of the bandit: sums and counts fade eight
+                  times per half-life, for rewards that drift
     """
 
     model: RobustMixture
     moves: int = 32
     moves_elsewhere: int = 12
     fixed_units: bool = False
+    memory: int | None = None
+    half_life: float | None = None
     _law: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
         require_count(self.moves_elsewhere, "moves_elsewhere", at_least=0)
+        if self.memory is not None:
+            require_count(self.memory, "memory")
+        if self.half_life is not None:
+            require_positive(self.half_life, "half_life")
         object.__setattr__(self, "_law", law_of(self.model, self.fixed_units))
 
     @property
@@ -106,6 +116,7 @@ class RobustEngine:
     def init(self) -> RobustState:
         """State before any reward: shared values at the middle of their priors, in units of 1."""
         n, D, model = self.n_arms, self.model.n_features, self.model
+        first = min(FIRST_CAPACITY, self.memory or FIRST_CAPACITY)
         hyper = np.zeros(11)
         hyper[LAM : LAM + 2] = np.divide(model.arm_scale, model.arm_shape)
         hyper[RHO : RHO + 2] = model.part_ratio
@@ -117,13 +128,13 @@ class RobustEngine:
         state = RobustState(
             tables=np.zeros((n, n_rows(D), FIRST_CAPACITY)),
             labels=np.tile(np.arange(FIRST_CAPACITY), (n, 2, 1)),
-            sizes=np.zeros((n, 2), np.int64),
+            sizes=np.zeros((n, 3), np.int64),
             centres=np.zeros((n, D, D + 2)),
             hyper=hyper,
             columns=columns,
             reservoir=np.zeros(RESERVOIR),
-            data=tuple(np.zeros((FIRST_CAPACITY, D + 1)) for _ in range(n)),
-            seats=tuple(np.zeros(FIRST_CAPACITY, np.int64) for _ in range(n)),
+            data=tuple(np.zeros((first, D + 1)) for _ in range(n)),
+            seats=tuple(np.zeros(first, np.int64) for _ in range(n)),
             n_rewards=0,
         )
         kernels.prepare_all(state.tables, state.sizes, state.centres, hyper, columns, self._law)
@@ -134,34 +145,55 @@ class RobustEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
-        if state.sizes[a, 1] == state.seats[a].shape[0]:
-            state = with_room_for_reward(state, a)
-        if state.sizes[a, 0] + 2 > state.tables.shape[2]:
-            state = with_room_for_component(state)
+        state = self._with_room(state, a)
         b = state.n_rewards % self.n_arms
         if b == a:
             b = (b + 1) % self.n_arms
         source = stream(rng)
-        shared = (state.centres, state.hyper, state.columns, self._law)
-        kernels.take_in(state.tables, state.sizes, *shared, state.data[a], a, state.reservoir, x, y, source)
-        state = self._make_moves(state, a, int(state.sizes[a, 1]) + 1, self.moves, rng)
+        kernels.take_in(*state[:6], self._law, state.data[a], state.seats[a], a, state.reservoir, x, y, source)
+        state = self.random_moves(state, a, self.moves, rng)
         if b != a:
-            state = self._make_moves(state, b, int(state.sizes[b, 1]), self.moves_elsewhere, rng)
+            state = self.random_moves(state, b, self.moves_elsewhere, rng)
+        shared = (state.centres, state.hyper, state.columns, self._law)
         kernels.finish(state.tables, state.sizes, *shared, a, b, source)
-        return state._replace(n_rewards=state.n_rewards + 1)
+        state = state._replace(n_rewards=state.n_rewards + 1)
+        if self.half_life is not None:
+            self._fade_in_time(state, self.half_life)
+        return state
 
-    def _make_moves(self, state: RobustState, arm: int, seated: int, n_moves: int, rng: Rng) -> RobustState:
+    def _with_room(self, state: RobustState, arm: int) -> RobustState:
+        if state.sizes[arm, NEXT] == state.seats[arm].shape[0]:
+            if state.seats[arm].shape[0] == self.memory:
+                state.sizes[arm, NEXT] = 0
+            else:
+                data, seats = room_for_reward(state.data, state.seats, arm, self.memory)
+                state = state._replace(data=data, seats=seats)
+        if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
+            state = with_room_for_component(state)
+        return state
+
+    def _fade_in_time(self, state: RobustState, half_life: float) -> None:
+        interval = max(1, round(half_life / FADES))
+        if state.n_rewards % interval == 0:
+            self.fade(state, 0.5 ** (interval / half_life))
+
+    def fade(self, state: RobustState, share: float) -> None:
+        """Let only a share of every arm's past remain; in place."""
+        kernels.forget(*state[:6], self._law, share)
+
+    def random_moves(self, state: RobustState, arm: int, n_moves: int, rng: Rng) -> RobustState:
+        """State after that many Gibbs moves of uniformly drawn rewards of an arm, at most four for each."""
         source, rewards = stream(rng), (state.data[arm], state.seats[arm])
-        left = kernels.moves_of(*state[:6], self._law, *rewards, arm, seated, n_moves, source)
+        left = kernels.moves_of(*state[:6], self._law, *rewards, arm, n_moves, source)
         while left > 0:
             state = with_room_for_component(state)
-            left = kernels.moves_of(*state[:6], self._law, *rewards, arm, seated, left, source)
+            left = kernels.moves_of(*state[:6], self._law, *rewards, arm, left, source)
         return state
 
     def refresh(self, state: RobustState, rng: Rng) -> RobustState:
         """State after another round of moves in every arm and of draws of all that is shared."""
         for arm in range(self.n_arms):
-            state = self._make_moves(state, arm, int(state.sizes[arm, 1]), self.moves, rng)
+            state = self.random_moves(state, arm, self.moves, rng)
             shared = (state.centres, state.hyper, state.columns, self._law)
             kernels.finish(state.tables, state.sizes, *shared, arm, arm, stream(rng))
         return state
@@ -191,9 +223,9 @@ class RobustEngine:
         return state.sizes[:, 0].copy()
 
     def assignments(self, state: RobustState, arm: int) -> IntArray:
-        """Component of each of an arm's rewards, numbered 0, 1, ... by place."""
-        n = state.sizes[arm, 1]
-        return np.asarray(state.labels[arm, 1][state.seats[arm][:n]])
+        """Component of each of an arm's rewards that can still move, oldest first, numbered 0, 1, ... by place."""
+        n, first = state.sizes[arm, ROWS], state.sizes[arm, NEXT]
+        return np.asarray(state.labels[arm, 1][np.roll(state.seats[arm][:n], -first)])
 
     def predictive(self, state: RobustState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context, given the state.

@@ -1,6 +1,6 @@
 """One reward into the robust model: moves in its arm and in another, then everything the arms share.
 
-tables (A, rows, C)  labels (A, 2, C)  sizes (A, 2)    seating and components of every arm (robust_moves.py)
+tables (A, rows, C)  labels (A, 2, C)  sizes (A, 3)    seating and components of every arm (robust_moves.py)
 centres (A, D, D + 2)                                  posterior of every arm's centre (robust_means.py)
 hyper (11,)  columns (6, D)  reservoir (64,)           what the arms share (robust_scales.py)
 law (18,)                                              the settings
@@ -11,9 +11,21 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
-from polyarm.kernels.robust_component import COUNT, VAR, information, solve, squared_errors, sxy_row, w_row
+from polyarm.kernels.forgetting import FORGOTTEN
+from polyarm.kernels.gibbs import NEXT, ROWS, close_place
+from polyarm.kernels.robust_component import (
+    COUNT,
+    VAR,
+    fade,
+    information,
+    keep,
+    solve,
+    squared_errors,
+    sxy_row,
+    w_row,
+)
 from polyarm.kernels.robust_means import find_centre, with_intercept
-from polyarm.kernels.robust_moves import make_moves
+from polyarm.kernels.robust_moves import make_moves, seat
 from polyarm.kernels.robust_scales import (
     ARM_VAR,
     CENTRE,
@@ -94,7 +106,7 @@ def prepare_all(tables: Array, sizes: IntArray, centres: Array, hyper: Array, co
     M, B, v = np.empty((D, D)), np.empty((D, D)), np.empty(D)
     set_variances(hyper, columns, law)
     for arm in range(tables.shape[0]):
-        if law[SHARED] == 0.0 or sizes[arm, 1] == 0:
+        if law[SHARED] == 0.0 or sizes[arm, 0] == 0:
             for j in range(D):
                 centres[arm, j, D + 1] = columns[CENTRE, j]
         prepare(tables[arm], sizes[arm, 0], centres[arm], columns, M, B, v)
@@ -118,7 +130,7 @@ def finish(
     M, v = np.empty((D, D)), np.empty(D)
     a, b, least = law[NOISE_SHAPE], hyper[NOISE], least_noise(hyper)
     refresh(tables[arm], sizes[arm, 0], centres[arm], columns, a, b, least, M, v, rng)
-    if other != arm and sizes[other, 1] > 0:
+    if other != arm and sizes[other, 0] > 0:
         refresh(tables[other], sizes[other, 0], centres[other], columns, a, b, least, M, v, rng)
     draw_shared(tables, sizes, centres, hyper, columns, law, rng)
     prepare_all(tables, sizes, centres, hyper, columns, law)
@@ -136,11 +148,10 @@ def moves_of(
     data: Array,
     z: IntArray,
     arm: int,
-    seated: int,
     n_moves: int,
     source: Stream,
 ) -> int:
-    """Seat rewards of an arm until `seated` have a seat, then make at most 4 n moves; return how many are left.
+    """Move rewards of an arm, at most 4 n times; return how many moves are left.
 
     Moves are left over where the table was full: make room and call again.
     """
@@ -150,37 +161,71 @@ def moves_of(
     T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
     w0, R = centres[arm, :, D + 1], columns[PART_VAR]
     gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
-    n_moves = min(n_moves, 4 * seated)
-    return make_moves(T, label, place, size, w0, R, gamma, a, b, data, z, seated, n_moves, work, M, B, v, rng)
+    n_moves = min(n_moves, 4 * size[ROWS])
+    return make_moves(T, label, place, size, w0, R, gamma, a, b, data, z, n_moves, work, M, B, v, rng)
 
 
 @kernel
 def take_in(
     tables: Array,
+    labels: IntArray,
     sizes: IntArray,
     centres: Array,
     hyper: Array,
     columns: Array,
     law: Array,
     data: Array,
+    z: IntArray,
     arm: int,
     reservoir: Array,
     x: Array,
     y: float,
     source: Stream,
 ) -> None:
-    """Write a reward to its arm's data and into the units; draw the centre of an arm that had no reward."""
+    """Take a reward into the units, write it to its arm's next row and seat it; a reward that had the row stays put.
+
+    An arm without a reward draws its centre.
+    """
     rng = generator(source)
-    D = columns.shape[1]
-    n = sizes[arm, 1]
+    C, D = tables.shape[2], columns.shape[1]
+    T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
     early = hyper[STEPS] < RESERVOIR  # units change at every step
     remember(tables, sizes, centres, hyper, columns, reservoir, law, x, y, rng)
     if hyper[SCALED] == 0.0 and hyper[SQUARE] != 1.0:
         take_scale(tables, sizes, centres, hyper, columns)
     if early:
         prepare_all(tables, sizes, centres, hyper, columns, law)
-    data[n, :D] = with_intercept(x, D)
-    data[n, D] = y - hyper[ORIGIN]
-    if n == 0 and law[SHARED] > 0.0:
+    i = size[NEXT]
+    if i < size[ROWS]:
+        keep(T, place[z[i]], data, i)
+    data[i, :D] = with_intercept(x, D)
+    data[i, D] = y - hyper[ORIGIN]
+    w0, R = centres[arm, :, D + 1], columns[PART_VAR]
+    if size[0] == 0 and law[SHARED] > 0.0:
         for j in range(D):
-            centres[arm, j, D + 1] = columns[CENTRE, j] + math.sqrt(columns[ARM_VAR, j]) * rng.standard_normal()
+            w0[j] = columns[CENTRE, j] + math.sqrt(columns[ARM_VAR, j]) * rng.standard_normal()
+    work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
+    gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
+    seat(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng)
+
+
+@kernel
+def forget(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    centres: Array,
+    hyper: Array,
+    columns: Array,
+    law: Array,
+    share: float,
+) -> None:
+    """Let only a share of every arm's past remain, for good, and drop the components that hold next to nothing."""
+    for arm in range(tables.shape[0]):
+        T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
+        size[ROWS] = size[NEXT] = 0
+        for k in range(size[0] - 1, -1, -1):
+            fade(T, k, columns.shape[1], share)
+            if T[COUNT, k] <= FORGOTTEN:
+                close_place(T, label, place, size, k)
+    prepare_all(tables, sizes, centres, hyper, columns, law)

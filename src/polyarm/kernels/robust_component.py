@@ -12,6 +12,7 @@ MEAN ...    U (D rows)               mean of its slopes                U = V (Sx
             Sxx (P rows)             sum x x'
             Sxy (D rows)             sum x y
             w (D rows)               the slopes as last drawn
+            kept (2 + P + D rows)    n, sum y^2, Sxx and Sxy of the rewards that can move no more
 
 D = features, P = D (D+1) / 2: a symmetric matrix is kept as the rows of its lower triangle.
 w0 (D,)  centre of the arm's components;  R (D,)  prior variance of the slopes around it;  Q = diag(1/R)
@@ -31,7 +32,7 @@ MOVES_KEPT = 65536  # sums are computed afresh after so many moves
 @kernel
 def n_rows(D: int) -> int:
     """Rows of a component's column."""
-    return MEAN + 3 * D + D * (D + 1)
+    return MEAN + 3 * D + D * (D + 1) + 2 + D + D * (D + 1) // 2
 
 
 @step
@@ -50,6 +51,12 @@ def sxy_row(D: int) -> int:
 def w_row(D: int) -> int:
     """First row of w."""
     return MEAN + 2 * D + D * (D + 1)
+
+
+@step
+def kept_row(D: int) -> int:
+    """First row of what is kept of rewards that can move no more."""
+    return MEAN + 3 * D + D * (D + 1)
 
 
 @step
@@ -121,6 +128,37 @@ def count_in(T: Array, k: int, data: Array, r: int, sign: float) -> None:
     T[SYY, k] += sign * y * y
     T[COUNT, k] += sign
     T[MOVES, k] += 1.0
+
+
+@step
+def keep(T: Array, k: int, data: Array, r: int) -> None:
+    """Let reward r, which is in the sums of component k, stay there for good."""
+    D = data.shape[1] - 1
+    y = data[r, D]
+    kept = kept_row(D)
+    T[kept, k] += 1.0
+    T[kept + 1, k] += y * y
+    p = kept + 2
+    s = p + D * (D + 1) // 2
+    for i in range(D):
+        for j in range(i + 1):
+            T[p, k] += data[r, i] * data[r, j]
+            p += 1
+        T[s + i, k] += data[r, i] * y
+
+
+@step
+def fade(T: Array, k: int, D: int, share: float) -> None:
+    """Keep all rewards of component k for good, and only a share of their weight."""
+    kept, first = kept_row(D), sxx_row(D)
+    T[COUNT, k] *= share
+    T[SYY, k] *= share
+    T[kept, k] = T[COUNT, k]
+    T[kept + 1, k] = T[SYY, k]
+    for r in range(D * (D + 1) // 2 + D):
+        T[first + r, k] *= share
+        T[kept + 2 + r, k] = T[first + r, k]
+    T[MOVES, k] = 0.0
 
 
 @step
@@ -196,13 +234,13 @@ def solve(T: Array, k: int, w0: Array, R: Array, M: Array, B: Array, v: Array) -
 
 @loop
 def recount(T: Array, k: int, data: Array, z: IntArray, n: int, label: int) -> None:
-    """Compute the sums of component k afresh from the rewards that carry its label."""
+    """Compute the sums of component k afresh from what it has kept and the rewards that carry its label."""
     D = data.shape[1] - 1
-    T[COUNT, k] = 0.0
-    T[SYY, k] = 0.0
-    first = sxx_row(D)
-    for r in range(first, first + D * (D + 1) // 2 + D):
-        T[r, k] = 0.0
+    kept, first = kept_row(D), sxx_row(D)
+    T[COUNT, k] = T[kept, k]
+    T[SYY, k] = T[kept + 1, k]
+    for r in range(D * (D + 1) // 2 + D):
+        T[first + r, k] = T[kept + 2 + r, k]
     for i in range(n):
         if z[i] == label:
             count_in(T, k, data, i, 1.0)

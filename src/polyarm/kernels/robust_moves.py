@@ -3,7 +3,7 @@
 T        (rows, C)   the arm's components (robust_component.py)
 label    (C,)        label of the component at each place; the first K places are in use
 place    (C,)        place of each label: the inverse of `label`, so that rewards are never relabelled
-size     (2,)        K components in use, n rewards
+size     (3,)        K components in use, n rewards that can move, row of the next reward
 w0, R    (D,)        centre of the components, prior variance of their slopes around it
 gamma, a, b          concentration; s2 ~ IG(a, b)
 
@@ -16,7 +16,7 @@ Without i its own component has t = s2 - x'Vx:  N(...) = sqrt(t)/s2 exp(-e^2 / (
 import math
 
 from polyarm.kernels._jit import loop, step
-from polyarm.kernels.gibbs import close_place
+from polyarm.kernels.gibbs import NEXT, ROWS, close_place
 from polyarm.kernels.robust_component import (
     CAREFUL,
     COUNT,
@@ -179,12 +179,11 @@ def move(
     B: Array,
     v: Array,
     rng: Rng,
+    new: bool,
 ) -> None:
-    """Draw the seat of reward i again, given all others; reward n, the first without a seat, takes its first one."""
+    """Draw the seat of reward i again, given all others; a new reward has none yet."""
     weight, gap, q, e = work[0], work[1], work[2], work[3]
-    n = size[1]
     K = size[0]
-    new = i == n
     k0 = K if new else place[z[i]]
     score(T, K, data, i, weight, gap, q, e)
     alone = not new and T[COUNT, k0] == 1.0
@@ -212,11 +211,37 @@ def move(
     z[i] = label[k]
     add(T, k, w0, R, data, i, M, B, v)
     if new:
-        size[1] += 1
-    elif alone:
+        return
+    if alone:
         close_place(T, label, place, size, k0)
     else:
-        remove(T, k0, w0, R, data, z, n, i, old, M, B, v)
+        remove(T, k0, w0, R, data, z, size[1], i, old, M, B, v)
+
+
+@loop
+def seat(
+    T: Array,
+    label: IntArray,
+    place: IntArray,
+    size: IntArray,
+    w0: Array,
+    R: Array,
+    gamma: float,
+    a: float,
+    b: float,
+    data: Array,
+    z: IntArray,
+    i: int,
+    work: Array,
+    M: Array,
+    B: Array,
+    v: Array,
+    rng: Rng,
+) -> None:
+    """Give the new reward in row i its first seat; the next one has the row after it."""
+    move(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng, True)
+    size[ROWS] = max(size[ROWS], i + 1)
+    size[NEXT] = i + 1
 
 
 @loop
@@ -232,7 +257,6 @@ def make_moves(
     b: float,
     data: Array,
     z: IntArray,
-    seated: int,
     n_moves: int,
     work: Array,
     M: Array,
@@ -240,13 +264,10 @@ def make_moves(
     v: Array,
     rng: Rng,
 ) -> int:
-    """Seat rewards until `seated` have a seat, then move uniformly drawn ones; return how many moves are left.
-
-    Both stop when the table is full.
-    """
-    for left in range(n_moves + seated - size[1], 0, -1):
+    """Move uniformly drawn rewards; stop when the table is full and return how many moves are left."""
+    for left in range(n_moves, 0, -1):
         if not has_room(T, size):
             return left
-        i = size[1] if size[1] < seated else int(rng.random() * size[1])
-        move(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng)
+        i = int(rng.random() * size[1])
+        move(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng, False)
     return 0

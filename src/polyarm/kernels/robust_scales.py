@@ -162,7 +162,7 @@ def draw_spreads(
     shared = law[SHARED] > 0.0
     among, within, n_among, n_within = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
     for arm in range(tables.shape[0]):
-        if sizes[arm, 1] == 0:
+        if sizes[arm, 0] == 0:
             continue
         for j in range(D):
             g = group_of(j, D, law)
@@ -196,7 +196,7 @@ def draw_common_centre(
         spread = columns[ARM_VAR, j] if shared else columns[PART_VAR, j]
         total, count = 0.0, 0.0
         for arm in range(tables.shape[0]):
-            if sizes[arm, 1] == 0:
+            if sizes[arm, 0] == 0:
                 continue
             if shared:
                 total += centres[arm, j, D + 1]
@@ -252,14 +252,16 @@ def draw_noise(tables: Array, sizes: IntArray, hyper: Array, law: Array, rng: Rn
 
 
 @kernel
-def draw_concentration(sizes: IntArray, hyper: Array, law: Array, rng: Rng) -> None:
+def draw_concentration(tables: Array, sizes: IntArray, hyper: Array, law: Array, rng: Rng) -> None:
     """Draw gamma given every arm's numbers of components and rewards (Escobar & West 1995, shared by the arms)."""
     gamma = hyper[GAMMA]
     shape, rate = law[GAMMA_SHAPE], law[GAMMA_RATE]
     for arm in range(sizes.shape[0]):
-        n = sizes[arm, 1]
-        if n > 0:
-            above, below = rng.standard_gamma(gamma + 1.0), rng.standard_gamma(float(n))
+        n = 0.0
+        for k in range(sizes[arm, 0]):
+            n += tables[arm, COUNT, k]
+        if n > 0.0:
+            above, below = rng.standard_gamma(gamma + 1.0), rng.standard_gamma(n)
             rate -= math.log(above / (above + below))
             shape += sizes[arm, 0]
             if rng.random() * (n + gamma) < n:
@@ -280,4 +282,4 @@ def draw_shared(
             shift_intercepts(tables, sizes, centres, hyper, columns, law, rng)
         draw_noise(tables, sizes, hyper, law, rng)
     if law[GAMMA_SHAPE] > 0.0:
-        draw_concentration(sizes, hyper, law, rng)
+        draw_concentration(tables, sizes, hyper, law, rng)

@@ -49,7 +49,7 @@ def dirichlet(
     memory: int | None = None,
     half_life: float | None = None,
 ) -> AnyPolicy:
-    """Our default: Dirichlet-process mixtures, exact draws of the mean, constant time per reward.
+    """The paper's model with our inference: Dirichlet-process mixtures, exact draws of the mean, constant time per reward.
 
     `engine` names another way to infer; `memory` bounds the state, `half_life` forgets: see GibbsEngine.
     """
@@ -62,7 +62,7 @@ def dirichlet(
     return ThompsonSampling(make_engine(engine, arms, **options))
 
 
-def robust(
+def nonparametric(
     n_arms: int,
     context_dim: int,
     *,
@@ -70,13 +70,17 @@ def robust(
     n_draws: int = 100,
     moves: int = 32,
     moves_elsewhere: int = 12,
+    memory: int | None = None,
+    half_life: float | None = None,
     **model: Any,
 ) -> AnyPolicy:
-    """Mixtures that share a centre in arms that share scales, free of units, explored by information-directed sampling.
+    """Our default: mixtures that share a centre in arms that share scales, free of units, explored by information.
 
-    `model` are the settings of RobustMixture; `explore` names the rule that picks arms.
+    `explore` names the rule that picks arms; `memory` bounds the state, `half_life` forgets: see RobustEngine.
+    `model` are the settings of RobustMixture.
     """
-    engine = RobustEngine(RobustMixture(n_arms, context_dim, **model), moves, moves_elsewhere)
+    mixture = RobustMixture(n_arms, context_dim, **model)
+    engine = RobustEngine(mixture, moves, moves_elsewhere, memory=memory, half_life=half_life)
     if require_name(explore, ("information", "optimistic", "thompson"), "explore") == "information":
         return InformationDirected(engine, n_draws)
     return ThompsonSampling(engine) if explore == "thompson" else OptimisticSampling(engine)
@@ -106,7 +110,7 @@ def nonparametric_paper(
 def pitman_yor(
     n_arms: int, context_dim: int, *, concentration: float = 0.1, discount: float = 0.25, **options: Any
 ) -> AnyPolicy:
-    """The default policy over Pitman-Yor mixtures: more small components, for rewards with power-law tails."""
+    """As `dirichlet`, over Pitman-Yor mixtures: more small components, for rewards with power-law tails."""
     return dirichlet(n_arms, context_dim, concentration=concentration, discount=discount, **options)
 
 
@@ -204,8 +208,7 @@ def uniform(n_arms: int, context_dim: int) -> AnyPolicy:
 
 
 PRESETS: dict[str, Callable[..., AnyPolicy]] = {
-    "nonparametric": dirichlet,
-    "robust": robust,
+    "nonparametric": nonparametric,
     "dirichlet": dirichlet,
     "nonparametric-paper": nonparametric_paper,
     "pitman-yor": pitman_yor,
