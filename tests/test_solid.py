@@ -60,10 +60,29 @@ def told(engine: AnyEngine, X: Array, y: Array, seed: int = 0) -> Any:
         ({"moves": -1}, "moves must be an integer of at least 0, got -1"),
         ({"moves": 2.5}, "moves must be an integer of at least 0, got 2.5"),
         ({"draws": "some"}, "draws must be one of exact, paper, weights, got 'some'"),
-        ({"colour": "red"}, "options of policy 'nonparametric' must be its settings, got .*colour"),
+        ({"colour": "red"}, "options of policy 'dirichlet' must be its settings, got .*colour"),
     ],
 )
 def test_impossible_settings_are_named(settings: dict[str, Any], match: str) -> None:
+    with pytest.raises(InvalidArgument, match=match):
+        pa.make_policy("dirichlet", 2, 2, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"concentration": -0.1}, "concentration must be a finite number above 0, got -0.1"),
+        ({"noise_shape": np.nan}, "noise_shape must be a finite number above 0, got nan"),
+        ({"arm_scale": (1.0, -1.0)}, "arm_scale must be a finite number above 0, got -1.0"),
+        ({"arm_scale": (1.0,)}, r"arm_scale must be a pair, got \(1.0,\)"),
+        ({"moves": -1}, "moves must be an integer of at least 0, got -1"),
+        ({"memory": 0}, "memory must be an integer of at least 1, got 0"),
+        ({"half_life": -3.0}, "half_life must be a finite number above 0, got -3.0"),
+        ({"explore": "some"}, "explore must be one of information, optimistic, thompson, got 'some'"),
+        ({"colour": "red"}, "options of policy 'nonparametric' must be its settings, got .*colour"),
+    ],
+)
+def test_impossible_settings_of_the_default_are_named(settings: dict[str, Any], match: str) -> None:
     with pytest.raises(InvalidArgument, match=match):
         pa.make_policy("nonparametric", 2, 2, **settings)
 
@@ -165,7 +184,7 @@ def test_constant_rewards_at_the_prior_mean_keep_the_scale() -> None:
     assert used[COUNT].sum() == 300
 
 
-@pytest.mark.parametrize("name", ["nonparametric", "pitman-yor", "linear", "gaussian"])
+@pytest.mark.parametrize("name", ["nonparametric", "dirichlet", "pitman-yor", "linear", "gaussian"])
 def test_policies_tell_constant_arms_apart(name: str) -> None:
     policy, rng = pa.make_policy(name, 2, 1), np.random.default_rng(0)
     state = policy.init()

@@ -102,7 +102,7 @@ def test_unknown_names_and_options_are_refused_by_name() -> None:
     with pytest.raises(InvalidArgument, match=r"options of policy 'linear' must be its settings, .*concentration"):
         make_policy("linear", 2, 2, concentration=1.0)
     with pytest.raises(InvalidArgument, match="concentration must be a finite number above 0, got -1"):
-        make_policy("nonparametric", 2, 2, concentration=-1)
+        make_policy("dirichlet", 2, 2, concentration=-1)
     with pytest.raises(InvalidArgument, match="n_components must be a number or one per arm"):
         make_policy("oracle-mixture", 3, 2, n_components=(2, 2))
 

@@ -111,6 +111,7 @@ def interaction_costs(n_arms: int, dim: int, horizon: int = 2000) -> dict[str, f
         "numpy-linear": lambda: NumpyLinear(n_arms, dim),
         "linear": lambda: make_policy("linear", n_arms, dim),
         "nonparametric": lambda: make_policy("nonparametric", n_arms, dim),
+        "dirichlet": lambda: make_policy("dirichlet", n_arms, dim),
         "nonparametric-paper": lambda: make_policy("nonparametric-paper", n_arms, dim),
     }
     for build in policies.values():  # compile, or load from the cache
@@ -173,7 +174,7 @@ def measure(say: Callable[[str], None]) -> dict[str, Any]:
     for size, value in updates.items():
         say(f"    n = {size:>7s}  {value:6.1f} us  x {value / updates[str(SIZES[0])]:.2f}")
     say("(d) one realisation of mixture-a, T = 1000, CPU seconds")
-    runs = {name: realization_cost(name) for name in ("nonparametric", "nonparametric-paper", "linear")}
+    runs = {name: realization_cost(name) for name in ("nonparametric", "dirichlet", "nonparametric-paper", "linear")}
     for name, run in runs.items():
         say(f"    {name:20s} {run['cpu_seconds']:6.3f} s  ({run['us_per_interaction']:.0f} us per interaction)")
     machine = {"python": platform.python_version(), "machine": platform.machine(), "polyarm": polyarm.__version__}

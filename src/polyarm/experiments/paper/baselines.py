@@ -8,6 +8,7 @@ SHOWN = {
     "nonparametric-paper": "Nonparametric TS",
     "linear-showdown": "LinearGaussian TS",
     "nonparametric": "ours: nonparametric",
+    "dirichlet": "ours: dirichlet",
     "linear": "ours: linear",
     "neural-linear": "NeuralLinear",
     "neural-bootstrapped": "NeuralBootstrapped",
@@ -19,7 +20,7 @@ SHOWN = {
     "bnn-alpha": "BNNAlphaDiv",
 }
 HORIZONS = {"linear": 1500, "sparse-linear": 1500}
-OURS = ("nonparametric-paper", "linear-showdown", "nonparametric", "linear")
+OURS = ("nonparametric-paper", "linear-showdown", "nonparametric", "dirichlet", "linear")
 
 
 def baseline_panel(scenario: str) -> Panel:

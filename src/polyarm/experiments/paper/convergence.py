@@ -20,7 +20,7 @@ from polyarm.experiments.workplace import Workplace
 from polyarm.types import Array, World
 
 COUNTS = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-POLICIES = ("nonparametric", "linear")
+POLICIES = ("dirichlet", "linear")
 SCENARIOS = ("linear-gaussian/a3-0.5", "mixture-a", "mixture-b", "heavy-tailed", "exponential")
 NOTE = (
     "Every arm sees the same number of rewards.  Total variation between the posterior predictive density and the "

@@ -16,7 +16,7 @@ from polyarm.types import Array
 
 HORIZON = 20_000
 START = 200  # steps before this say more about the prior than about growth
-ENTRIES = (Entry("nonparametric", "nonparametric"), Entry("linear", "linear"))
+ENTRIES = (Entry("dirichlet", "dirichlet"), Entry("linear", "linear"))
 SCENARIOS = ("linear-gaussian/a3-0.5", "mixture-a", "mixture-b", "heavy-tailed", "exponential")
 NOTE = (
     "Fits of mean regret from step 200 on, with 95 % bootstrap intervals over realisations: T^power, and "
