@@ -32,4 +32,6 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "greedy": lambda n, d: Greedy(ENGINES["dirichlet, budget"](n, d)),
     "bayes-ucb": lambda n, d: BayesUCB(ENGINES["dirichlet, budget"](n, d), n_draws=20),
 }
-SHARING = {name for name in POLICIES if name.startswith("nonparametric") and name != "nonparametric-paper"}  # policies whose arms learn from each other
+SHARING = {
+    name for name in POLICIES if name.startswith("nonparametric") and name != "nonparametric-paper"
+}  # policies whose arms learn from each other

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from polyarm.errors import InvalidArgument
 from polyarm.inference import RobustEngine, RobustState, load_state, save_state
 from polyarm.kernels import robust, robust_means
 from polyarm.kernels._jit import plain, stream
 from polyarm.kernels.robust_component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
-from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, LAM, ORIGIN, PART_VAR, SQUARE
+from polyarm.kernels.robust_places import AT, PRECISION
+from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, LAM, ORIGIN, PART_VAR, SQUARE, TAU, TIED_SD
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
 from polyarm.types import Array
@@ -91,7 +93,7 @@ def test_components_in_a_context_equal_dense_algebra(shared_centre: bool) -> Non
     for arm in range(2):
         K = state.sizes[arm, 0]
         out = np.empty((3, K + 1))
-        robust_means.components(state.tables, state.sizes, state.centres, state.columns, x, arm, out)
+        robust_means.components(state.tables, state.sizes, *state[3:6], x, arm, out)
         mean, covariance = dense_posterior(state, arm)
         for k in range(K):
             part = slice(3 * (k + 1), 3 * (k + 2))
@@ -100,8 +102,81 @@ def test_components_in_a_context_equal_dense_algebra(shared_centre: bool) -> Non
         np.testing.assert_allclose(out[1, K], f @ mean[:3], rtol=1e-6)
 
 
+def shares_at(state: RobustState, arm: int, x: Array) -> Array:
+    """Shares of the components and the unseen in a context, from the definition: contexts of a component are N(m, v)."""
+    K, n, d, tau = state.sizes[arm, 0], state.sizes[arm, 1], len(x), state.hyper[TAU]
+    seats, X = state.labels[arm, 1][state.seats[arm][:n]], state.data[arm][:n, :d]
+    centre, variance = state.columns[AT, :d], 1 / state.columns[PRECISION, :d]
+    counts = np.array([*np.bincount(seats, minlength=K), state.hyper[GAMMA]])
+    for k in range(K + 1):
+        mine = X[seats == k]
+        precision = 1 + tau * len(mine)
+        place = (centre + tau * mine.sum(axis=0)) / precision
+        counts[k] *= stats.norm.pdf(x, place, np.sqrt(variance * (1 + tau / precision))).prod()
+    return np.asarray(counts / counts.sum())
+
+
+@pytest.mark.parametrize("place_scale", [0.0, 0.03, 2.0])
+def test_counts_in_a_context_are_those_of_the_definition(place_scale: float) -> None:
+    engine = RobustEngine(RobustMixture(2, 2, place_shape=0.0, place_scale=place_scale))
+    state = played(engine, 90)
+    for x in (np.array([0.4, -1.2]), np.array([3.0, 2.0]), np.zeros(2)):
+        for arm in range(2):
+            out = np.empty((3, state.sizes[arm, 0] + 1))
+            robust_means.components(state.tables, state.sizes, *state[3:6], x, arm, out)
+            np.testing.assert_allclose(out[0] / out[0].sum(), shares_at(state, arm, x), rtol=1e-8)
+            if place_scale == 0:
+                assert out[0].sum() == state.sizes[arm, 1] + state.hyper[GAMMA]
+
+
+def test_the_size_of_the_weights_answers_for_places_that_are_not_known() -> None:
+    """The variance of the weights over draws of the rewards' weights and of the places, to first order."""
+    engine, rng = RobustEngine(RobustMixture(1, 2, place_shape=0.0, place_scale=0.05)), np.random.default_rng(2)
+    state = played(engine, 400)
+    x, tau, K = np.array([0.8, -0.5]), 0.05, int(state.sizes[0, 0])
+    out = np.empty((3, K + 1))
+    robust_means.components(state.tables, state.sizes, *state[3:6], x, 0, out)
+    seats, X = state.labels[0, 1][state.seats[0][:400]], state.data[0][:400, :2]
+    centre, variance = state.columns[AT, :2], 1 / state.columns[PRECISION, :2]
+    weights = rng.dirichlet([*np.bincount(seats, minlength=K), state.hyper[GAMMA]], 40_000)
+    for k in range(K + 1):
+        precision = 1 + tau * (seats == k).sum()
+        place = (centre + tau * X[seats == k].sum(axis=0)) / precision
+        places = place + np.sqrt(variance * tau / precision) * rng.standard_normal((40_000, 2))
+        weights[:, k] *= stats.norm.pdf(x, places, np.sqrt(variance)).prod(axis=1)
+    weights /= weights.sum(axis=1, keepdims=True)
+    P, size = out[0] / out[0].sum(), out[0].sum()
+    assert size < 400
+    assert weights.var(axis=0).sum() == pytest.approx((P * (1 - P)).sum() / (size + 1), rel=0.1)
+
+
+def test_a_context_far_from_all_components_and_a_constant_column_do_no_harm() -> None:
+    engine, rng = RobustEngine(RobustMixture(2, 3)), np.random.default_rng(0)
+    state = engine.init()
+    for t in range(60):
+        x = np.array([rng.standard_normal(), 7.0, 1e3 + rng.random()])
+        state = engine.update(state, x, t % 2, float(x[0] + rng.standard_normal()), rng)
+    assert (state.columns[PRECISION] > 0).tolist() == [True, False, True, False]
+    for x in (np.array([1e5, 7.0, 0.0]), np.array([0.0, -1e5, 1e6])):
+        assert np.isfinite(engine.moments(state, x)).all()
+        assert np.isfinite(engine.draw_means(state, x, 20, rng)).all()
+        assert engine.predictive(state, x, 0).cdf(np.array([1e12]))[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_equal_rewards_are_no_certainty() -> None:
+    engine, rng = RobustEngine(RobustMixture(2, 1)), np.random.default_rng(0)
+    state, rewards = engine.init(), rng.lognormal(1, 1, 40)
+    for t in range(40):
+        state = engine.update(state, rng.random(1), 0, float(rewards[t]), rng)
+    assert state.hyper[TIED_SD] == 0
+    for _ in range(9):
+        state = engine.update(state, rng.random(1), 1, 0.0, rng)
+    spread = np.std([*rewards, *np.zeros(9)])
+    assert engine.moments(state, np.ones(1))[1, 1] >= 1.39 * spread / 3
+
+
 def test_draws_of_the_mean_are_those_of_a_brute_force_reference() -> None:
-    engine = RobustEngine(RobustMixture(1, 2, concentration=2.0))
+    engine = RobustEngine(RobustMixture(1, 2, concentration=2.0, place_shape=0.0, place_scale=0.3))
     state = played(engine, 12)
     rng = np.random.default_rng(0)
     x, n_draws = np.array([0.4, -1.2]), 20_000
@@ -109,7 +184,9 @@ def test_draws_of_the_mean_are_those_of_a_brute_force_reference() -> None:
     mean, covariance = dense_posterior(state, 0)
     joint = rng.multivariate_normal(mean, covariance, n_draws) @ np.kron(np.eye(K + 1), f[:, None])
     gamma = state.hyper[GAMMA]
-    weights = rng.dirichlet([*state.tables[0, COUNT, :K], gamma], n_draws)
+    out = np.empty((3, K + 1))
+    robust_means.components(state.tables, state.sizes, *state[3:6], x, 0, out)
+    weights = rng.dirichlet(out[0], n_draws)
     sticks = rng.beta(1, gamma, (n_draws, 60))
     parts = sticks * np.cumprod(np.column_stack([np.ones(n_draws), 1 - sticks[:, :-1]]), axis=1)
     spread = np.sqrt(f**2 @ state.columns[PART_VAR])

@@ -10,8 +10,8 @@ from scipy.special import gammaln, logsumexp
 from polyarm.inference import RobustEngine, RobustState
 from polyarm.kernels import robust
 from polyarm.kernels._jit import stream
-from polyarm.kernels.robust_component import COUNT, SYY, VAR, sxy_row, w_row
-from polyarm.kernels.robust_scales import CENTRE, GAMMA, LAM, NOISE, NOISE_RATE, RHO
+from polyarm.kernels.robust_component import COUNT, SYY, VAR, sxx_row, sxy_row, w_row
+from polyarm.kernels.robust_scales import CENTRE, GAMMA, LAM, NOISE, NOISE_RATE, RHO, TAU, TAU_SCALE
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected
 from polyarm.types import Array, Rng
@@ -23,7 +23,15 @@ from tests.statistics.mutants import mutant
 
 def small_problem() -> tuple[RobustEngine, Array, Array]:
     model = RobustMixture(
-        1, 1, arm_shape=(2.0, 2.0), arm_scale=(1.0, 1.6), part_ratio=(0.7, 0.4), concentration=0.8, learned=False
+        1,
+        1,
+        arm_shape=(2.0, 2.0),
+        arm_scale=(1.0, 1.6),
+        part_ratio=(0.7, 0.4),
+        concentration=0.8,
+        place_shape=0.0,
+        place_scale=1.5,
+        learned=False,
     )
     X, y = np.array([[0.5], [-1.0], [1.5], [0.2]]), np.array([1.0, -1.2, 4.0, 1.3])
     return RobustEngine(model, moves=12, moves_elsewhere=0, fixed_units=True), X, y
@@ -46,6 +54,10 @@ def exact_partitions(engine: RobustEngine, X: Array, y: Array, n_nodes: int = 20
         log_density = -0.5 * (half + np.linalg.slogdet(covariance)[1])
         counts = np.bincount(z)
         log_prior = K * np.log(model.concentration) + gammaln(counts).sum()
+        for k in range(K):  # the contexts of a component are around its place
+            mine = X[z == k, 0]
+            covariance_of_x = np.eye(len(mine)) + model.place_scale
+            log_prior += stats.multivariate_normal.logpdf(mine, np.zeros(len(mine)), covariance_of_x)
         logs[labels] = float(log_prior + logsumexp(log_density) - np.log(len(s2)))
     total = logsumexp(list(logs.values()))
     return {labels: float(np.exp(value - total)) for labels, value in logs.items()}
@@ -95,6 +107,17 @@ def test_a_reward_that_is_not_taken_out_is_noticed() -> None:
     assert distance(visited_partitions(engine, X, y, 800, wrong), exact) > 0.1
 
 
+def at_home_everywhere(T: Array, k: int, columns: Array, tau: float, x: Array, own: float) -> float:
+    """Planted: components have no places."""
+    return 0.0
+
+
+def test_components_without_places_are_noticed() -> None:
+    engine, X, y = small_problem()
+    wrong = mutant(robust.moves_of, {"distance": at_home_everywhere})
+    assert distance(visited_partitions(engine, X, y, 800, wrong), exact_partitions(engine, X, y)) > 0.05
+
+
 # ---------------------------------------------------------------- one component: closed form given the noise variance
 
 
@@ -135,10 +158,9 @@ N_EACH = 3
 
 
 class Joint(NamedTuple):
-    """An engine, the contexts of its two arms, and a bug: whether the second arm is never refreshed."""
+    """An engine of two arms, and a bug: whether the second arm is never refreshed."""
 
     engine: RobustEngine
-    X: Array
     forgets_to_refresh: bool = False
 
 
@@ -155,14 +177,17 @@ def joint_problem() -> Joint:
         noise_rate_shape=4.0,
         noise_rate=2.0,
         concentration_prior=(4.0, 4.0),
+        place_shape=4.0,
+        place_scale=4.0,
     )
-    X = np.array([[0.5], [-1.0], [1.2]])
-    return Joint(RobustEngine(model, moves=9, moves_elsewhere=0, fixed_units=True), X)
+    return Joint(RobustEngine(model, moves=9, moves_elsewhere=0, fixed_units=True))
 
 
-def summary(hyper: Array, centre: Array, n_components: float, y: Array) -> Array:
-    """Numbers to compare: shared values, components in use, and rewards."""
-    return np.array([*hyper, *centre, n_components, np.arctan(y).mean(), np.arctan(y[0] * y[1]), np.log(y**2).mean()])
+def summary(hyper: Array, centre: Array, n_components: float, x: Array, y: Array) -> Array:
+    """Numbers to compare: shared values, components in use, contexts and rewards."""
+    contexts = [np.arctan(x).mean(), np.arctan(x[0] * x[1]), np.log(x**2).mean(), np.arctan(x * y).mean()]
+    rewards = [np.arctan(y).mean(), np.arctan(y[0] * y[1]), np.log(y**2).mean()]
+    return np.array([*hyper, *centre, n_components, *contexts, *rewards])
 
 
 def forwards(joint: Joint, n: int, rng: Rng) -> Array:
@@ -170,29 +195,37 @@ def forwards(joint: Joint, n: int, rng: Rng) -> Array:
     model, out = joint.engine.model, []
     for _ in range(n):
         params = model.sample_params(rng)
-        y, parts = [], 0
-        for arm in params.arms:
+        x, y, parts = [], [], 0
+        for arm, places in zip(params.arms, params.places, strict=True):
             k = np.searchsorted(np.cumsum(arm.weights)[:-1], rng.random(N_EACH))
             parts += len(set(k))
-            F = np.column_stack([joint.X, np.ones(N_EACH)])
+            x.append(places[k, 0] + rng.standard_normal(N_EACH))
+            F = np.column_stack([x[-1], np.ones(N_EACH)])
             y.append((F * arm.coefficients[k]).sum(1) + np.sqrt(arm.noise_var[k]) * rng.standard_normal(N_EACH))
         ratio = params.part_var / params.arm_var
-        hyper = np.log([*params.arm_var, *ratio, params.noise_scale, params.concentration])
-        out.append(summary(hyper, params.common_centre, parts, np.concatenate(y)))
+        hyper = np.log([*params.arm_var, *ratio, params.noise_scale, params.concentration, params.place_var])
+        out.append(summary(hyper, params.common_centre, parts, np.concatenate(x), np.concatenate(y)))
     return np.array(out)
 
 
 def redraw_rewards(state: RobustState, engine: RobustEngine, rng: Rng) -> None:
-    """Draw every reward again, given seating, slopes and noise variances."""
-    D = state.columns.shape[1]
+    """Draw every context and reward again, given seating, places, slopes and noise variances."""
+    D, tau = state.columns.shape[1], state.hyper[TAU]
+    lower = np.tril_indices(D)
     for arm in range(2):
         T, data = state.tables[arm], state.data[arm]
         k = engine.assignments(state, arm)
         F, w = data[:N_EACH, :D], T[w_row(D) : w_row(D) + D, k].T
+        for part in range(state.sizes[arm, 0]):
+            shrink = 1 / (1 + tau * (k == part).sum())
+            place = rng.normal(tau * F[k == part, 0].sum() * shrink, np.sqrt(tau * shrink))
+            F[k == part, 0] = rng.normal(place, 1.0, (k == part).sum())
         y = (F * w).sum(1) + np.sqrt(T[VAR, k]) * rng.standard_normal(N_EACH)
         data[:N_EACH, D] = y
         for part in range(state.sizes[arm, 0]):
-            T[sxy_row(D) : sxy_row(D) + D, part] = F[k == part].T @ y[k == part]
+            mine = F[k == part]
+            T[sxx_row(D) : sxx_row(D) + len(lower[0]), part] = (mine.T @ mine)[lower]
+            T[sxy_row(D) : sxy_row(D) + D, part] = mine.T @ y[k == part]
             T[SYY, part] = y[k == part] @ y[k == part]
             assert T[COUNT, part] == (k == part).sum()
     robust.prepare_all(state.tables, state.sizes, state.centres, state.hyper, state.columns, engine._law)
@@ -203,7 +236,7 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
     engine, out = joint.engine, []
     state = engine.init()
     for i in range(2 * N_EACH):
-        state = engine.update(state, joint.X[i // 2], i % 2, float(rng.standard_normal()), rng)
+        state = engine.update(state, rng.standard_normal(1), i % 2, float(rng.standard_normal()), rng)
     for _ in range(n):
         if joint.forgets_to_refresh:
             state = engine.random_moves(state, 1, engine.moves, rng)
@@ -213,9 +246,9 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
         else:
             state = engine.refresh(state, rng)
         redraw_rewards(state, engine, rng)
-        shared_values = np.log(state.hyper[[LAM, LAM + 1, RHO, RHO + 1, NOISE, GAMMA]])
-        y = np.concatenate([state.data[arm][:N_EACH, 2] for arm in range(2)])
-        out.append(summary(shared_values, state.columns[CENTRE], float(state.sizes[:, 0].sum()), y))
+        shared_values = np.log(state.hyper[[LAM, LAM + 1, RHO, RHO + 1, NOISE, GAMMA, TAU]])
+        x, _, y = np.concatenate([state.data[arm][:N_EACH] for arm in range(2)]).T
+        out.append(summary(shared_values, state.columns[CENTRE], float(state.sizes[:, 0].sum()), x, y))
     return np.array(out)
 
 
@@ -236,6 +269,13 @@ def test_the_sampler_leaves_the_joint_distribution_as_it_is() -> None:
 def test_a_wrong_prior_rate_of_the_noise_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(32)
     joint.engine._law[NOISE_RATE] *= 1.3
+    scores = z_scores(backwards(joint, 6000, rng), forwards(joint, 6000, rng))
+    assert np.abs(scores).max() > 6
+
+
+def test_a_wrong_prior_of_the_places_is_noticed() -> None:
+    joint, rng = joint_problem(), np.random.default_rng(34)
+    joint.engine._law[TAU_SCALE] *= 1.3
     scores = z_scores(backwards(joint, 6000, rng), forwards(joint, 6000, rng))
     assert np.abs(scores).max() > 6
 

@@ -47,11 +47,13 @@ def test_bounded_memory_keeps_every_reward_in_the_sums_and_the_state_small() -> 
     state = fed(engine, x, y)
     origin = y[0]
     for arm in range(2):
-        assert state.data[arm].shape == (50, D + 1) and state.seats[arm].shape == (50,)
+        assert state.data[arm].shape == (50, D + 1)
+        assert state.seats[arm].shape == (50,)
         K = state.sizes[arm, 0]
         T = state.tables[arm][:, :K]
         mine, F = y[arm::2] - origin, np.column_stack([x[arm::2], np.ones(1500)])
-        assert T[COUNT].sum() == 1500 and T[kept_row(D)].sum() == 1450
+        assert T[COUNT].sum() == 1500
+        assert T[kept_row(D)].sum() == 1450
         assert T[SYY].sum() == pytest.approx(mine @ mine, rel=1e-9)
         np.testing.assert_allclose(T[sxy_row(D) : sxy_row(D) + D].sum(axis=1), F.T @ mine, rtol=1e-9)
         lower = T[sxx_row(D) : sxx_row(D) + D * (D + 1) // 2].sum(axis=1)

@@ -19,6 +19,7 @@ from polyarm.kernels import robust_means as means
 from polyarm.kernels._jit import stream
 from polyarm.kernels.gibbs import NEXT, ROWS
 from polyarm.kernels.robust_component import VAR, n_rows
+from polyarm.kernels.robust_places import PRECISION
 from polyarm.kernels.robust_scales import (
     GAMMA,
     LAM,
@@ -27,6 +28,7 @@ from polyarm.kernels.robust_scales import (
     RESERVOIR,
     RHO,
     SQUARE,
+    TAU,
     UNIT,
 )
 from polyarm.models import StudentMixture
@@ -63,7 +65,8 @@ def law_of(model: RobustMixture, fixed_units: bool) -> Array:
     pairs = [*model.arm_shape, *model.arm_scale, *model.part_shape, *model.part_scale]
     noise = [model.noise_shape, model.noise_rate_shape, model.noise_rate, model.wide, shape, rate]
     flags = [model.shared_centre, model.learned, model.intercept, fixed_units]
-    return np.array([*pairs, *noise, *flags], dtype=np.float64)
+    places = [model.place_shape * model.intercept, model.place_scale]
+    return np.array([*pairs, *noise, *flags, *places], dtype=np.float64)
 
 
 def with_room_for_component(state: RobustState) -> RobustState:
@@ -117,14 +120,17 @@ class RobustEngine:
         """State before any reward: shared values at the middle of their priors, in units of 1."""
         n, D, model = self.n_arms, self.model.n_features, self.model
         first = min(FIRST_CAPACITY, self.memory or FIRST_CAPACITY)
-        hyper = np.zeros(11)
+        hyper = np.zeros(13)
         hyper[LAM : LAM + 2] = np.divide(model.arm_scale, model.arm_shape)
         hyper[RHO : RHO + 2] = model.part_ratio
         hyper[NOISE] = model.noise_rate_shape / model.noise_rate
         hyper[GAMMA] = np.divide(*model.concentration_prior) if model.concentration_prior else model.concentration
         hyper[SQUARE] = 1.0
-        columns = np.zeros((6, D))
+        columns = np.zeros((9, D))
         columns[UNIT] = 1.0
+        columns[PRECISION, : self.context_dim] = float(self.fixed_units)
+        if model.intercept:
+            hyper[TAU] = model.place_scale / (model.place_shape or 1.0)
         state = RobustState(
             tables=np.zeros((n, n_rows(D), FIRST_CAPACITY)),
             labels=np.tile(np.arange(FIRST_CAPACITY), (n, 2, 1)),
@@ -207,11 +213,16 @@ class RobustEngine:
         return out
 
     def moments(self, state: RobustState, context: Array) -> Array:
-        """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms)."""
+        """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms).
+
+        Where some rewards are equal, which a continuous model takes for certainty, an arm's standard deviation is at
+        least that of a mean of n rewards with the spread of all arms' rewards.
+        """
         x = require_context(context, self.context_dim)
         out = np.empty((2, self.n_arms))
         tables, _, sizes, centres, hyper, columns = state[:6]
         means.moments(tables, sizes, centres, hyper, columns, x, out)
+        means.distrust(tables, sizes, hyper, out)
         return out
 
     def expected_means(self, state: RobustState, context: Array) -> Array:
@@ -236,9 +247,9 @@ class RobustEngine:
         a = require_arm(arm, self.n_arms)
         n = int(state.sizes[a, 0])
         parts = np.empty((3, n + 1))
-        means.components(state.tables, state.sizes, state.centres, state.columns, x, a, parts)
+        tables, _, sizes, centres, hyper, columns = state[:6]
+        means.components(tables, sizes, centres, hyper, columns, x, a, parts)
         counts, location, variance = parts
-        counts[n] = state.hyper[GAMMA]
         shape = self.model.noise_shape
         noise = np.append(state.tables[a, VAR, :n], state.hyper[NOISE] / shape)
         dof = np.append(np.full(n, np.inf), 2 * shape)

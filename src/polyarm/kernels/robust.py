@@ -39,6 +39,7 @@ from polyarm.kernels.robust_scales import (
     SHARED,
     SQUARE,
     STEPS,
+    TAU,
     draw_inverse_gamma,
     draw_shared,
     least_noise,
@@ -159,10 +160,10 @@ def moves_of(
     C, D = tables.shape[2], columns.shape[1]
     work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
     T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
-    w0, R = centres[arm, :, D + 1], columns[PART_VAR]
-    gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
+    w0 = centres[arm, :, D + 1]
+    gamma, tau, a, b = hyper[GAMMA], hyper[TAU], law[NOISE_SHAPE], hyper[NOISE]
     n_moves = min(n_moves, 4 * size[ROWS])
-    return make_moves(T, label, place, size, w0, R, gamma, a, b, data, z, n_moves, work, M, B, v, rng)
+    return make_moves(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, n_moves, work, M, B, v, rng)
 
 
 @kernel
@@ -200,13 +201,13 @@ def take_in(
         keep(T, place[z[i]], data, i)
     data[i, :D] = with_intercept(x, D)
     data[i, D] = y - hyper[ORIGIN]
-    w0, R = centres[arm, :, D + 1], columns[PART_VAR]
+    w0 = centres[arm, :, D + 1]
     if size[0] == 0 and law[SHARED] > 0.0:
         for j in range(D):
             w0[j] = columns[CENTRE, j] + math.sqrt(columns[ARM_VAR, j]) * rng.standard_normal()
     work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
-    gamma, a, b = hyper[GAMMA], law[NOISE_SHAPE], hyper[NOISE]
-    seat(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng)
+    gamma, tau, a, b = hyper[GAMMA], hyper[TAU], law[NOISE_SHAPE], hyper[NOISE]
+    seat(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng)
 
 
 @kernel

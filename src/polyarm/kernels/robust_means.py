@@ -6,7 +6,8 @@ plus N(0, x'V_k x) with a_k = Q V_k x.  A component nobody has seen has x'w = x'
 m  (K+1,)     E[x'w_k]: the last entry is for the unseen
 v  (K+1,)     variance of x'w_k given w0: x'V_k x, and x'Rx for one unseen component
 G  (K+1, D)   F^-1 a_k, so that G_j G_k' is the covariance that x'w_j and x'w_k owe to w0
-p             weights ~ Dirichlet(n_1, ..., n_K, gamma); the unseen part is a whole Dirichlet process
+c  (K+1,)     n_1, ..., n_K, gamma, each times the component's density at x, scaled to the same sum (robust_places.py)
+p             weights ~ Dirichlet(c); the unseen part is a whole Dirichlet process
 centres[arm]  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
 """
 
@@ -16,12 +17,14 @@ import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, step
 from polyarm.kernels.robust_component import COUNT, MEAN, VAR, sxy_row
-from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, NOISE, ORIGIN, PART_VAR
+from polyarm.kernels.robust_places import local_counts
+from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, NOISE, ORIGIN, PART_VAR, TAU, TIED_SD
 from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
 
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
 MAX_STICKS = 1000
+WIDER = 1.4  # the mean of an arm in one context is known less well than over all contexts
 
 
 @step
@@ -114,14 +117,14 @@ def draw_squared_sticks(gamma: float, rng: Rng) -> float:
 
 
 @step
-def draw_mean(T: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: Array, rng: Rng) -> float:
+def draw_mean(c: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: Array, rng: Rng) -> float:
     """A draw of the arm's mean reward."""
     D = g.shape[0]
     for i in range(D):
         g[i] = 0.0
     total, mean, own = 0.0, 0.0, 0.0
     for k in range(K + 1):
-        p = rng.standard_gamma(T[COUNT, k] if k < K else gamma)
+        p = rng.standard_gamma(c[k])
         total += p
         mean += p * m[k]
         own += p * p * v[k] * (1.0 if k < K else draw_squared_sticks(gamma, rng))
@@ -133,21 +136,21 @@ def draw_mean(T: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: A
 
 
 @step
-def find_moments(T: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: Array) -> tuple[float, float]:
+def find_moments(c: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: Array) -> tuple[float, float]:
     """Mean and standard deviation of the arm's mean reward: the moments of `draw_mean`.
 
-    With A = n + gamma and P = E[p]:  A/(A+1) (sum P^2 v + |sum P G|^2) + (sum P (v + |G|^2 + m^2) - mean^2) / (A+1);
+    With A = sum c and P = E[p]:  A/(A+1) (sum P^2 v + |sum P G|^2) + (sum P (v + |G|^2 + m^2) - mean^2) / (A+1);
     the unseen part's v is x'Rx / (gamma + 1), the variance of the mean of a Dirichlet process.
     """
     D = g.shape[0]
     for i in range(D):
         g[i] = 0.0
-    total = gamma
-    for k in range(K):
-        total += T[COUNT, k]
+    total = 0.0
+    for k in range(K + 1):
+        total += c[k]
     mean, square, own, each = 0.0, 0.0, 0.0, 0.0
     for k in range(K + 1):
-        p = (T[COUNT, k] if k < K else gamma) / total
+        p = c[k] / total
         spread = v[k] if k < K else v[k] / (gamma + 1.0)
         mean += p * m[k]
         own += p * p * spread
@@ -155,7 +158,7 @@ def find_moments(T: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g
         for i in range(D):
             g[i] += p * G[k, i]
     for k in range(K + 1):
-        p = (T[COUNT, k] if k < K else gamma) / total
+        p = c[k] / total
         square += p * (m[k] - mean) * (m[k] - mean)
     variance = (total * (own + squared_length(g)) + each + square) / (total + 1.0)
     return mean, math.sqrt(variance)
@@ -170,12 +173,13 @@ def draw_means(
     D = columns.shape[1]
     C = tables.shape[2] + 1
     f = with_intercept(x, D)
-    m, v, G, g = np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
+    m, v, c, G, g = np.empty(C), np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
     for arm in range(tables.shape[0]):
         K = sizes[arm, 0]
         locate(tables[arm], K, centres[arm], columns, f, m, v, G)
+        local_counts(tables[arm], K, columns, hyper[GAMMA], hyper[TAU], f, c)
         for draw in range(out.shape[0]):
-            out[draw, arm] = hyper[ORIGIN] + draw_mean(tables[arm], K, hyper[GAMMA], m, v, G, g, rng)
+            out[draw, arm] = hyper[ORIGIN] + draw_mean(c, K, hyper[GAMMA], m, v, G, g, rng)
 
 
 @kernel
@@ -184,13 +188,25 @@ def moments(tables: Array, sizes: IntArray, centres: Array, hyper: Array, column
     D = columns.shape[1]
     C = tables.shape[2] + 1
     f = with_intercept(x, D)
-    m, v, G, g = np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
+    m, v, c, G, g = np.empty(C), np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
     for arm in range(tables.shape[0]):
         K = sizes[arm, 0]
         locate(tables[arm], K, centres[arm], columns, f, m, v, G)
-        mean, sd = find_moments(tables[arm], K, hyper[GAMMA], m, v, G, g)
+        local_counts(tables[arm], K, columns, hyper[GAMMA], hyper[TAU], f, c)
+        mean, sd = find_moments(c, K, hyper[GAMMA], m, v, G, g)
         out[0, arm] = hyper[ORIGIN] + mean
         out[1, arm] = sd
+
+
+@kernel
+def distrust(tables: Array, sizes: IntArray, hyper: Array, moments: Array) -> None:
+    """Raise standard deviations where rewards are tied, which no continuous model expects: to WIDER sd / sqrt(n)."""
+    if hyper[TIED_SD] > 0.0:
+        for arm in range(tables.shape[0]):
+            n = 0.0
+            for k in range(sizes[arm, 0]):
+                n += tables[arm, COUNT, k]
+            moments[1, arm] = max(moments[1, arm], WIDER * hyper[TIED_SD] / math.sqrt(max(n, 1.0)))
 
 
 @kernel
@@ -202,15 +218,17 @@ def with_intercept(x: Array, D: int) -> Array:
 
 
 @kernel
-def components(tables: Array, sizes: IntArray, centres: Array, columns: Array, x: Array, arm: int, out: Array) -> None:
-    """Fill out (3, K + 1) with count, mean and variance of x'w_k of every component in use and of an unseen one."""
+def components(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, x: Array, arm: int, out: Array
+) -> None:
+    """Fill out (3, K + 1) with c, and mean and variance of x'w_k, of every component in use and of an unseen one."""
     D = columns.shape[1]
     K = sizes[arm, 0]
     f = with_intercept(x, D)
     m, v, G = np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D))
     locate(tables[arm], K, centres[arm], columns, f, m, v, G)
+    local_counts(tables[arm], K, columns, hyper[GAMMA], hyper[TAU], f, out[0])
     for k in range(K + 1):
-        out[0, k] = tables[arm, COUNT, k] if k < K else 0.0
         out[1, k] = m[k]
         out[2, k] = v[k] + squared_length(G[k])
 
@@ -234,13 +252,15 @@ def draw_density(
     D = columns.shape[1]
     K, gamma, b = sizes[arm, 0], hyper[GAMMA], hyper[NOISE]
     f = with_intercept(x, D)
-    m, v, G, h, weight = np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D)), np.empty(D), np.empty(K + 1)
+    m, v, c, weight = np.empty(K + 1), np.empty(K + 1), np.empty(K + 1), np.empty(K + 1)
+    G, h = np.empty((K + 1, D)), np.empty(D)
     locate(tables[arm], K, centres[arm], columns, f, m, v, G)
+    local_counts(tables[arm], K, columns, gamma, hyper[TAU], f, c)
     points = grid - hyper[ORIGIN]
     for draw in range(out.shape[0]):
         total = 0.0
         for k in range(K + 1):
-            weight[k] = rng.standard_gamma(tables[arm, COUNT, k] if k < K else gamma)
+            weight[k] = rng.standard_gamma(c[k])
             total += weight[k]
         for i in range(D):
             h[i] = rng.standard_normal()

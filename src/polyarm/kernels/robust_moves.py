@@ -4,11 +4,12 @@ T        (rows, C)   the arm's components (robust_component.py)
 label    (C,)        label of the component at each place; the first K places are in use
 place    (C,)        place of each label: the inverse of `label`, so that rewards are never relabelled
 size     (3,)        K components in use, n rewards that can move, row of the next reward
-w0, R    (D,)        centre of the components, prior variance of their slopes around it
-gamma, a, b          concentration; s2 ~ IG(a, b)
+w0 (D,)              centre of the components
+columns              R, the prior variance of their slopes around it, and what robust_places.py needs (robust_scales.py)
+gamma, tau, a, b     concentration; spread of the components' places; s2 ~ IG(a, b)
 
-weight of reward i for component k:        n_k N(y; x'U_k, s2_k + x'V_k x), with i itself taken out
-weight for a new one:                      gamma/2 N(y; x'w0, s2* + x'Rx) for each of two s2* ~ IG(a, b);
+weight of reward i for component k:        n_k N(y; x'U_k, s2_k + x'V_k x) p(x | k), with i itself taken out
+weight for a new one:                      gamma/2 N(y; x'w0, s2* + x'Rx) p(x) for each of two s2* ~ IG(a, b);
                                            the s2 of a component that i leaves empty is the first s2*
 Without i its own component has t = s2 - x'Vx:  N(...) = sqrt(t)/s2 exp(-e^2 / (2t)) up to 1/sqrt(2 pi).
 """
@@ -30,6 +31,8 @@ from polyarm.kernels.robust_component import (
     residuals,
     solve,
 )
+from polyarm.kernels.robust_places import distance
+from polyarm.kernels.robust_scales import PART_VAR
 from polyarm.types import Array, IntArray, Rng
 
 AUXILIARY = 2  # noise variances proposed for a new component
@@ -102,20 +105,42 @@ def open_place(T: Array, label: IntArray, place: IntArray, size: IntArray, w0: A
 
 
 @step
-def score(T: Array, K: int, data: Array, i: int, weight: Array, gap: Array, q: Array, e: Array) -> None:
+def score(
+    T: Array,
+    K: int,
+    columns: Array,
+    tau: float,
+    data: Array,
+    i: int,
+    weight: Array,
+    gap: Array,
+    q: Array,
+    e: Array,
+) -> None:
     """Write weight and gap of reward i for every component as if it sat nowhere."""
     residuals(T, K, data, i, q, e)
     for k in range(K):
         s = T[VAR, k] + max(q[k], 0.0)
         weight[k] = T[COUNT, k] / math.sqrt(s)
-        gap[k] = 0.5 * e[k] * e[k] / s
+        gap[k] = 0.5 * e[k] * e[k] / s + distance(T, k, columns, tau, data[i], 0.0)
 
 
 @step
 def score_new(
-    k: int, s2: float, gamma: float, w0: Array, R: Array, data: Array, i: int, weight: Array, gap: Array
+    T: Array,
+    k: int,
+    s2: float,
+    gamma: float,
+    tau: float,
+    w0: Array,
+    columns: Array,
+    data: Array,
+    i: int,
+    weight: Array,
+    gap: Array,
 ) -> None:
     """Write weight and gap of reward i for a new component with that noise variance, at place k."""
+    R = columns[PART_VAR]
     D = R.shape[0]
     e = data[i, D]
     s = s2
@@ -123,7 +148,7 @@ def score_new(
         e -= data[i, j] * w0[j]
         s += data[i, j] * data[i, j] * R[j]
     weight[k] = gamma / AUXILIARY / math.sqrt(s)
-    gap[k] = 0.5 * e * e / s
+    gap[k] = 0.5 * e * e / s + distance(T, -1, columns, tau, data[i], 0.0)
 
 
 @loop
@@ -131,7 +156,8 @@ def score_own(
     T: Array,
     k: int,
     w0: Array,
-    R: Array,
+    columns: Array,
+    tau: float,
     data: Array,
     i: int,
     weight: Array,
@@ -143,19 +169,21 @@ def score_own(
     v: Array,
 ) -> None:
     """Write weight and gap of reward i for its own component k without it."""
+    R = columns[PART_VAR]
     s2 = T[VAR, k]
     t = s2 - q[k]
     n = T[COUNT, k] - 1.0
+    away = distance(T, k, columns, tau, data[i], 1.0)
     if t > CAREFUL * s2:
         weight[k] = n * math.sqrt(t) / s2
-        gap[k] = 0.5 * e[k] * e[k] / t
+        gap[k] = 0.5 * e[k] * e[k] / t + away
         return
     count_in(T, k, data, i, -1.0)
     solve(T, k, w0, R, M, B, v)
     residuals(T, k + 1, data, i, q, e)
     s = s2 + max(q[k], 0.0)
     weight[k] = n / math.sqrt(s)
-    gap[k] = 0.5 * e[k] * e[k] / s
+    gap[k] = 0.5 * e[k] * e[k] / s + away
     count_in(T, k, data, i, 1.0)
     solve(T, k, w0, R, M, B, v)
 
@@ -167,8 +195,9 @@ def move(
     place: IntArray,
     size: IntArray,
     w0: Array,
-    R: Array,
+    columns: Array,
     gamma: float,
+    tau: float,
     a: float,
     b: float,
     data: Array,
@@ -183,21 +212,22 @@ def move(
 ) -> None:
     """Draw the seat of reward i again, given all others; a new reward has none yet."""
     weight, gap, q, e = work[0], work[1], work[2], work[3]
+    R = columns[PART_VAR]
     K = size[0]
     k0 = K if new else place[z[i]]
-    score(T, K, data, i, weight, gap, q, e)
+    score(T, K, columns, tau, data, i, weight, gap, q, e)
     alone = not new and T[COUNT, k0] == 1.0
     first = T[VAR, k0] if alone else b / rng.standard_gamma(a)
     second = b / rng.standard_gamma(a)
     if alone:
-        score_new(k0, first, gamma, w0, R, data, i, weight, gap)
-        score_new(K, second, gamma, w0, R, data, i, weight, gap)
+        score_new(T, k0, first, gamma, tau, w0, columns, data, i, weight, gap)
+        score_new(T, K, second, gamma, tau, w0, columns, data, i, weight, gap)
         k = draw_weighted(weight, gap, K + 1, rng)
     else:
         if not new:
-            score_own(T, k0, w0, R, data, i, weight, gap, q, e, M, B, v)
-        score_new(K, first, gamma, w0, R, data, i, weight, gap)
-        score_new(K + 1, second, gamma, w0, R, data, i, weight, gap)
+            score_own(T, k0, w0, columns, tau, data, i, weight, gap, q, e, M, B, v)
+        score_new(T, K, first, gamma, tau, w0, columns, data, i, weight, gap)
+        score_new(T, K + 1, second, gamma, tau, w0, columns, data, i, weight, gap)
         k = draw_weighted(weight, gap, K + 2, rng)
     if k == k0 and not new:
         return
@@ -225,8 +255,9 @@ def seat(
     place: IntArray,
     size: IntArray,
     w0: Array,
-    R: Array,
+    columns: Array,
     gamma: float,
+    tau: float,
     a: float,
     b: float,
     data: Array,
@@ -239,7 +270,7 @@ def seat(
     rng: Rng,
 ) -> None:
     """Give the new reward in row i its first seat; the next one has the row after it."""
-    move(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng, True)
+    move(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng, True)
     size[ROWS] = max(size[ROWS], i + 1)
     size[NEXT] = i + 1
 
@@ -251,8 +282,9 @@ def make_moves(
     place: IntArray,
     size: IntArray,
     w0: Array,
-    R: Array,
+    columns: Array,
     gamma: float,
+    tau: float,
     a: float,
     b: float,
     data: Array,
@@ -269,5 +301,5 @@ def make_moves(
         if not has_room(T, size):
             return left
         i = int(rng.random() * size[1])
-        move(T, label, place, size, w0, R, gamma, a, b, data, z, i, work, M, B, v, rng, False)
+        move(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng, False)
     return 0

@@ -10,8 +10,10 @@ rho_g                 IG(shape_g, scale_g) or fixed  hyper[RHO + g]     spread o
 c_j                   N(0 or m, wide S2 u_j)         columns[CENTRE]    centre of all
 b                     Gamma(shape, rate / S2)        hyper[NOISE]       s2_k ~ IG(a, b)
 gamma                 Gamma(shape, rate) or fixed    hyper[GAMMA]       concentration of every arm's seating
+tau                   IG(shape, scale) or fixed      hyper[TAU]         spread of places (robust_places.py)
+TIED_SD               standard deviation of the reservoir where some of its rewards are equal, else 0
 
-hyper (11,)  columns (6, D)  law (18,): the settings, see `law` of inference.robust
+hyper (13,)  columns (9, D)  law (20,): the settings, see `law` of inference.robust
 centres (A, D, D + 2): factor of the information about w0, its mean, and w0 as last drawn (robust_means.py)
 """
 
@@ -21,14 +23,16 @@ import numpy as np
 
 from polyarm.kernels._jit import kernel, step
 from polyarm.kernels.robust_component import COUNT, VAR, sxx_row, sxy_row, w_row
+from polyarm.kernels.robust_places import AT, PRECISION, draw_tau
 from polyarm.types import Array, IntArray, Rng
 
-LAM, RHO, NOISE, GAMMA, SQUARE, MEDIAN, ORIGIN, STEPS, SCALED = 0, 2, 4, 5, 6, 7, 8, 9, 10
-CENTRE, ARM_VAR, PART_VAR, UNIT, SUM, NONZERO = 0, 1, 2, 3, 4, 5
+LAM, RHO, NOISE, GAMMA, SQUARE, MEDIAN, ORIGIN, STEPS, SCALED, TAU, TIED_SD = 0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12
+CENTRE, ARM_VAR, PART_VAR, UNIT, SUM, NONZERO, TOTAL = 0, 1, 2, 3, 4, 5, 8
 LAM_SHAPE, LAM_SCALE, RHO_SHAPE, RHO_SCALE = 0, 2, 4, 6
 NOISE_SHAPE, NOISE_RATE_SHAPE, NOISE_RATE, WIDE, GAMMA_SHAPE, GAMMA_RATE = 8, 9, 10, 11, 12, 13
-SHARED, LEARNED, INTERCEPT, FIXED_UNITS = 14, 15, 16, 17
+SHARED, LEARNED, INTERCEPT, FIXED_UNITS, TAU_SHAPE, TAU_SCALE = 14, 15, 16, 17, 18, 19
 RESERVOIR = 64
+CONSTANT = 1e-9  # a column whose variance is below this share of its squared mean says nothing
 NO_SHARE = 1e-8  # variance of an arm's centre, as a share of its components', where arms have no centre of their own
 RHO_LOW, RHO_HIGH = 1e-6, 1e6  # keeps Q - QVQ to six digits; no data reach these
 LAM_LOW, LAM_HIGH = 1e-12, 1e12  # of lam2 in units of S2, against overflow
@@ -69,6 +73,16 @@ def robust_scale(rewards: Array) -> tuple[float, float]:
     return median, scale * scale
 
 
+@kernel
+def tied_sd(rewards: Array) -> float:
+    """Standard deviation of the rewards where two of them are equal, else 0."""
+    ordered = np.sort(rewards)
+    for i in range(1, len(ordered)):
+        if ordered[i] == ordered[i - 1]:
+            return float(np.std(ordered))
+    return 0.0
+
+
 @step
 def change_column(tables: Array, sizes: IntArray, centres: Array, columns: Array, j: int, factor: float) -> None:
     """Multiply every slope of column j: a first context near zero must not leave slopes that look huge ever after."""
@@ -104,6 +118,7 @@ def remember(
     if place < RESERVOIR:
         reservoir[place] = y - hyper[ORIGIN]
     for j in range(x.shape[0]):
+        columns[TOTAL, j] += x[j]
         if x[j] != 0.0:
             columns[SUM, j] += x[j] * x[j]
             columns[NONZERO, j] += 1.0
@@ -115,8 +130,13 @@ def remember(
             unit = columns[NONZERO, j] / columns[SUM, j]
             change_column(tables, sizes, centres, columns, j, math.sqrt(unit / columns[UNIT, j]))
             columns[UNIT, j] = unit
+        mean = columns[TOTAL, j] / n
+        spread = columns[SUM, j] / n - mean * mean
+        columns[AT, j] = mean
+        columns[PRECISION, j] = 1.0 / spread if spread > CONSTANT * mean * mean else 0.0
     median, square = robust_scale(reservoir[: min(n, RESERVOIR)])
     hyper[MEDIAN] = median
+    hyper[TIED_SD] = tied_sd(reservoir[: min(n, RESERVOIR)])
     if square > 0.0:
         hyper[SQUARE] = square
 
@@ -281,5 +301,7 @@ def draw_shared(
         if law[INTERCEPT] > 0.0:
             shift_intercepts(tables, sizes, centres, hyper, columns, law, rng)
         draw_noise(tables, sizes, hyper, law, rng)
+    if law[LEARNED] > 0.0 and law[TAU_SHAPE] > 0.0:
+        hyper[TAU] = draw_tau(tables, sizes, columns, hyper[TAU], law[TAU_SHAPE], law[TAU_SCALE], rng)
     if law[GAMMA_SHAPE] > 0.0:
         draw_concentration(tables, sizes, hyper, law, rng)

@@ -16,6 +16,7 @@ class RobustParams(NamedTuple):
     """What the arms share, and the mixture of each arm.
 
     arm_var (2,) and part_var (2,) are lam2 and rho lam2 of slopes and intercept; common_centre (features,).
+    place_var is tau; places holds the m_k of every arm, (components, context_dim).
     """
 
     arm_var: Array
@@ -23,7 +24,9 @@ class RobustParams(NamedTuple):
     common_centre: Array
     noise_scale: float
     concentration: float
+    place_var: float
     arms: tuple[MixtureParams, ...]
+    places: tuple[Array, ...]
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,9 @@ class RobustMixture:
     with lam2 ~ IG(arm_shape, arm_scale), rho ~ IG(part_shape, part_scale) or fixed at part_ratio where part_shape is 0,
     b ~ Gamma(noise_rate_shape, noise_rate), concentration ~ Gamma(*concentration_prior) or fixed where that is None.
     A pair holds the value for the slopes and for the intercept, which is a trailing 1 in x.
+    Weights depend on the context: where component k is in charge, contexts in standard units are N(m_k, I) with
+    m_k ~ N(0, tau I), tau ~ IG(place_shape, place_scale), or fixed at place_scale where place_shape is 0.
+    With tau = 0, and in a model without intercept, they do not.
     """
 
     n_arms: int
@@ -51,6 +57,8 @@ class RobustMixture:
     noise_rate: float = 1.0
     concentration: float = 0.5
     concentration_prior: Pair | None = None
+    place_shape: float = 1.0
+    place_scale: float = 0.03
     shared_centre: bool = True
     learned: bool = True
 
@@ -66,6 +74,8 @@ class RobustMixture:
             require(shape == 0 or scale > 0, "part_scale", "above 0 where part_shape is", self.part_scale)
         for name in ("wide", "noise_shape", "noise_rate_shape", "noise_rate", "concentration"):
             require_positive(getattr(self, name), name)
+        for name in ("place_shape", "place_scale"):
+            require_number(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
         for value in self.concentration_prior or ():
             require_positive(value, "concentration_prior")
 
@@ -97,7 +107,10 @@ class RobustMixture:
         concentration = rng.gamma(prior[0], 1 / prior[1]) if prior else self.concentration
         part_var = ratio * arm_var if self.shared_centre else arm_var
         arms = [self.sample_arm(arm_var, part_var, centre, scale, concentration, rng) for _ in range(self.n_arms)]
-        return RobustParams(arm_var, part_var, centre, scale, concentration, tuple(arms))
+        tau = self.place_scale / rng.standard_gamma(self.place_shape) if self.place_shape > 0 else self.place_scale
+        tau *= self.intercept
+        places = [np.sqrt(tau) * rng.standard_normal((len(arm.weights), self.context_dim)) for arm in arms]
+        return RobustParams(arm_var, part_var, centre, scale, concentration, tau, tuple(arms), tuple(places))
 
     def sample_arm(
         self, arm_var: Array, part_var: Array, centre: Array, scale: float, concentration: float, rng: Rng
@@ -114,14 +127,19 @@ class RobustMixture:
         slopes = own + np.sqrt(self.by_feature(part_var)) * rng.standard_normal((n, self.n_features))
         return MixtureParams(np.append(weights, left), slopes, scale / rng.standard_gamma(self.noise_shape, n))
 
+    def weights_at(self, params: RobustParams, arm: int, context: Array) -> Array:
+        """Weights of an arm's components in this context."""
+        far = 0.5 * ((context - params.places[arm]) ** 2).sum(axis=1)
+        weights = params.arms[arm].weights * np.exp(far.min() - far)
+        return np.asarray(weights / weights.sum())
+
     def mean_reward(self, params: RobustParams, arm: int, context: Array) -> float:
         """Expected reward of an arm in this context."""
-        mixture = params.arms[arm]
-        return float(mixture.weights @ (mixture.coefficients @ self.features(context)))
+        return float(self.weights_at(params, arm, context) @ (params.arms[arm].coefficients @ self.features(context)))
 
     def sample_reward(self, params: RobustParams, arm: int, context: Array, rng: Rng) -> float:
         """One reward of an arm in this context."""
         mixture = params.arms[arm]
-        k = int(np.searchsorted(np.cumsum(mixture.weights), rng.random() * mixture.weights.sum()))
-        mean = mixture.coefficients[min(k, len(mixture.weights) - 1)] @ self.features(context)
-        return float(rng.normal(mean, np.sqrt(mixture.noise_var[min(k, len(mixture.weights) - 1)])))
+        k = int(rng.choice(len(mixture.weights), p=self.weights_at(params, arm, context)))
+        mean = mixture.coefficients[k] @ self.features(context)
+        return float(rng.normal(mean, np.sqrt(mixture.noise_var[k])))

@@ -48,7 +48,7 @@ def dirichlet(
     memory: int | None = None,
     half_life: float | None = None,
 ) -> AnyPolicy:
-    """The paper's model with our inference: Dirichlet-process mixtures, exact draws of the mean, constant time per reward.
+    """The paper's model, our inference: Dirichlet-process mixtures, exact draws of the mean, constant time per reward.
 
     `engine` names another way to infer; `memory` bounds the state, `half_life` forgets: see GibbsEngine.
     """
