@@ -12,7 +12,7 @@ from polyarm.inference import RobustEngine, RobustState
 from polyarm.kernels import robust_means
 from polyarm.kernels.robust_component import COUNT
 from polyarm.models import RobustMixture
-from polyarm.types import Array, Rng
+from polyarm.types import Array, IntArray, Rng
 from tests.statistics.mutants import mutant
 
 N_RUNS, N_REWARDS, N_RANKS = 500, 20, 10
@@ -71,7 +71,7 @@ def ranks(place_scale: float, draw: Callable[[RobustState, Array, Rng], float] |
                 state = engine.refresh(state, rng)
             draws.append(draw(state, x, rng))
         found.append(int((np.array(draws) < model.mean_reward(truth, 0, x)).sum()))
-    return np.bincount(found, minlength=N_RANKS)
+    return np.asarray(np.bincount(found, minlength=N_RANKS), dtype=np.int64)
 
 
 @pytest.mark.parametrize("place_scale", [0.0, 0.03, 0.5])
