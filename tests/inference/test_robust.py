@@ -103,7 +103,7 @@ def test_components_in_a_context_equal_dense_algebra(shared_centre: bool) -> Non
 
 
 def shares_at(state: RobustState, arm: int, x: Array) -> Array:
-    """Shares of the components and the unseen in a context, from the definition: contexts of a component are N(m, v)."""
+    """Shares of the components and the unseen in a context by definition: contexts of a component are N(m, v)."""
     K, n, d, tau = state.sizes[arm, 0], state.sizes[arm, 1], len(x), state.hyper[TAU]
     seats, X = state.labels[arm, 1][state.seats[arm][:n]], state.data[arm][:n, :d]
     centre, variance = state.columns[AT, :d], 1 / state.columns[PRECISION, :d]

@@ -47,7 +47,7 @@ def draw_mean_by(kernel: Callable[..., None], state: RobustState, x: Array, rng:
     return float(out[0, 0])
 
 
-def ranks(place_scale: float, draw: Callable[[RobustState, Array, Rng], float] | None, seed: int) -> Array:
+def ranks(place_scale: float, draw: Callable[[RobustState, Array, Rng], float] | None, seed: int) -> IntArray:
     """Rank of the true mean reward in a new context among posterior draws, for worlds drawn from the prior."""
     model, rng = model_with(place_scale), np.random.default_rng(seed)
     engine = RobustEngine(model, 40, 0, fixed_units=True)
