@@ -126,3 +126,13 @@ def test_linear_showdown_sees_an_intercept_and_gaussian_no_context() -> None:
     assert inner.expected_means(state.inner, np.zeros(3))[0] == pytest.approx(5.0, abs=0.1)
     assert inner.expected_means(state.inner, np.array([1.0, 0, 0]))[0] == pytest.approx(6.0, abs=0.1)
     assert flat.engine.expected_means(level, np.array([9.0, 0, 0]))[0] == pytest.approx(5.0, abs=0.2)  # type: ignore[attr-defined]
+
+
+def test_the_papers_policy_can_have_an_intercept_and_initial_pulls() -> None:
+    policy: Any = make_policy("nonparametric-paper", 3, 2, gibbs_max=2, intercept=True, initial_pulls=2)
+    assert policy.policy.engine.engine.context_dim == 3
+    state, rng = policy.init(), np.random.default_rng(0)
+    for t in range(6):
+        arm = policy.choose(state, np.ones(2), rng).arm
+        assert arm == t % 3
+        state = policy.update(state, np.ones(2), arm, 1.0, rng)

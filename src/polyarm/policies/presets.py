@@ -98,12 +98,23 @@ def nonparametric_paper(
     draws: Draws = "paper",
     gibbs_max: int = 10,
     tolerance: float = 1e-4,
+    intercept: bool = False,
+    initial_pulls: int = 0,
 ) -> AnyPolicy:
-    """Exactly the paper's choices: prior mean 1, expected weights with one new atom, at most gibbs_max - 1 sweeps."""
-    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
+    """Exactly the paper's choices: prior mean 1, expected weights with one new atom, at most gibbs_max - 1 sweeps.
+
+    `intercept` appends a one to the context, `initial_pulls` plays every arm so often first: the paper's linear rival
+    does both.
+    """
+    dim = context_dim + int(intercept)
+    base = NormalInverseGamma(dim, prior_mean, prior_covariance, prior_shape, prior_scale)
     arms = [LinearMixture(base, concentration, discount)] * n_arms
     sweeps = Sweeps(require_count(gibbs_max, "gibbs_max") - 1, tolerance)
-    return ThompsonSampling(GibbsEngine(arms, sweeps, draws))
+    engine: Any = GibbsEngine(arms, sweeps, draws)
+    if intercept:
+        engine = FeatureEngine(engine, "intercept", context_dim)
+    policy = ThompsonSampling(engine)
+    return InitialPulls(policy, n_arms, initial_pulls) if initial_pulls else policy
 
 
 def pitman_yor(
