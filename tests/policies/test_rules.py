@@ -1,5 +1,7 @@
 """What each rule adds to its engine."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare
