@@ -43,12 +43,30 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "variational": lambda n, d: VariationalEngine([process(d, 0.2, 0.3)] * n),
     "learned": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), learn_concentration=(1, 1)),
     "learned discount": lambda n, d: GibbsEngine([process(d, 0.5, 0.1)] * n, Budget(8), learn_discount=(1, 9)),
+    "learned scale": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), learn_scale=(2, 2)),
+    "all learned, bounded memory": lambda n, d: GibbsEngine(
+        [process(d, 0.5, 0.1)] * n,
+        Budget(8),
+        learn_concentration=(1, 1),
+        learn_discount=(1, 9),
+        learn_scale=(2, 2),
+        memory=10,
+    ),
     "fading": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), half_life=15.0),
     "hierarchical": lambda n, d: HierarchicalEngine(HierarchicalMixture(base(d), 0.5, 0.1, 1.0, 0.1), n, 8),
+    "hierarchical, learned": lambda n, d: HierarchicalEngine(
+        HierarchicalMixture(base(d), 0.5, 0.1, 1.0),
+        n,
+        8,
+        1,
+        learn_concentration=(1, 1),
+        learn_shared_concentration=(1, 1),
+    ),
     "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
     "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
     "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
 }
 
-SHARING = ("learned", "learned discount", "fading", "hierarchical", "robust")  # a reward of one arm changes all arms
-IN_TURN = ("learned", "learned discount")  # arms take turns with the generator by their numbers
+LEARNED = ("learned", "learned discount", "learned scale", "all learned, bounded memory")
+SHARING = (*LEARNED, "fading", "hierarchical", "hierarchical, learned", "robust")  # rewards of one arm change all arms
+IN_TURN = LEARNED  # arms take turns with the generator by their numbers

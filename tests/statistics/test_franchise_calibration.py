@@ -1,12 +1,13 @@
 """Simulation-based calibration of the hierarchical model: the sampler passes, planted bugs do not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from polyarm.inference.franchise import FranchiseState, HierarchicalEngine
+from polyarm.inference.franchise import FranchiseState, HierarchicalEngine, redraw_concentration
 from polyarm.kernels import component, franchise, gibbs
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
@@ -143,7 +144,7 @@ def moves_with(replaced: dict[str, Callable[..., Any]], n_moves: int) -> Sampler
         for _ in range(n_moves):
             i = int(rng.integers(state.size[1]))
             leave(*books, i)
-            sit(*books, engine._rules, i, rng)
+            sit(*books, state.rules, i, rng)
         return state
 
     return sampler
@@ -181,3 +182,45 @@ def test_planted_bugs_are_rejected(
 ) -> None:
     ranks = calibration_ranks(model_of(*law), n_each, sampler, draw, runs, seed=2)
     assert uniformity_p_value(ranks) < REJECTED
+
+
+# -- learned concentrations
+
+
+def learned_ranks(redraw: Callable[[HierarchicalEngine, FranchiseState, Rng], None], runs: int, seed: int) -> IntArray:
+    """Ranks of both concentrations, which are Gamma(2, 2), one mean and the summary among 19 draws."""
+    rng, n_each = np.random.default_rng(seed), 10
+    start = model_of(0.2, 1.0, 0.0)  # a slice for the arms' concentration, Escobar and West's draw for the menu's
+    belief = (2.0, 2.0)
+    engine = HierarchicalEngine(start, N_ARMS, learn_concentration=belief, learn_shared_concentration=belief)
+    ranks = np.empty((runs, 6), np.int64)
+    for run in range(runs):
+        concentrations = rng.gamma(2.0, size=2) / 2.0
+        model = replace(start, concentration=concentrations[0], shared_concentration=concentrations[1])
+        story, truth = told(model, n_each, rng), HierarchicalEngine(model, N_ARMS)
+        values = [[*concentrations, story.means[0], *summary(seated(truth, story))]]
+        position = int(rng.integers(20))
+        for steps in (position, 19 - position):
+            state = seated(truth, story)
+            for _ in range(steps):
+                redraw(engine, state, rng)
+                state = move(engine, state, rng)
+                redraw(engine, state, rng)
+                values.append([*state.rules[[0, 2]], draw_means(engine, state, rng)[0], *summary(state)])
+        ranks[run] = [rank_of_truth(column, rng) for column in np.array(values).T]
+    return ranks
+
+
+def redraw(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> None:
+    engine.redraw_hyperparameters(state, rng)
+
+
+def redraw_from_rewards(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> None:
+    """The menu's concentration given how many rewards, not tables, have each dish."""
+    engine.redraw_hyperparameters(state, rng)
+    redraw_concentration([np.unique(state.z, return_counts=True)[1]], state.rules[2:], (2.0, 2.0), rng)
+
+
+def test_learned_concentrations_are_calibrated() -> None:
+    assert uniformity_p_value(learned_ranks(redraw, 600, seed=3)) > REJECTED
+    assert uniformity_p_value(learned_ranks(redraw_from_rewards, 600, seed=3)) < REJECTED
