@@ -39,17 +39,25 @@ Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array,
 
 @dataclass(frozen=True)
 class Budget:
-    """Seat the new reward, then make min(moves, 10 n) random single-site moves: cost does not grow with n.
+    """Seat the new reward, then make `moves` random single-site moves, at most 10 n: cost does not grow with n.
 
+    An arm with n < `young` rewards makes young/n times as many: then a reward still changes the seating as a whole, and
+    the chain would lag behind its posterior (docs/explanation/engines.md).
     `split_merge` proposals, whose cost grows with n, follow with probability min(1, moves/n).
     """
 
     moves: int = 64
     split_merge: int = 0
+    young: int = 1000
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
         require_count(self.split_merge, "split_merge", at_least=0)
+        require_count(self.young, "young", at_least=0)
+
+    def moves_at(self, n: int) -> int:
+        """Moves after the n-th reward of an arm."""
+        return max(self.moves, min(10 * n, self.moves * self.young // n))
 
 
 @dataclass(frozen=True)
@@ -267,7 +275,8 @@ class GibbsEngine:
         return state
 
     def _learn(self, state: GibbsState, arm: int, x: Array, y: float, rule: Budget, rng: Rng) -> GibbsState:
-        left = kernels.learn(*self._arrays(state, arm), arm, x, y, rule.moves, stream(rng))
+        n_moves = rule.moves_at(int(state.sizes[arm, kernels.EVER]) + 1)
+        left = kernels.learn(*self._arrays(state, arm), arm, x, y, n_moves, stream(rng))
         if left > 0:
             state = self.random_moves(state, arm, left, rng)
         if rule.split_merge > 0 and rng.random() * state.sizes[arm, kernels.ROWS] < rule.moves:

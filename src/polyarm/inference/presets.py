@@ -17,9 +17,11 @@ def gibbs(arms: Sequence[LinearMixture], sweeps: int = 1, split_merge: int = 1, 
     return GibbsEngine(arms, Sweeps(sweeps, 0.0, split_merge), **options)
 
 
-def budget(arms: Sequence[LinearMixture], moves: int = 64, split_merge: int = 0, **options: Any) -> AnyEngine:
-    """A constant number of moves after every reward: the default."""
-    return GibbsEngine(arms, Budget(moves, split_merge), **options)
+def budget(
+    arms: Sequence[LinearMixture], moves: int = 64, split_merge: int = 0, young: int = 1000, **options: Any
+) -> AnyEngine:
+    """A constant number of moves after every reward, more while an arm is young: the default."""
+    return GibbsEngine(arms, Budget(moves, split_merge, young), **options)
 
 
 def conjugate(arms: Sequence[LinearMixture]) -> AnyEngine:
