@@ -43,7 +43,7 @@ def test_the_predictive_density_is_the_mean_of_its_draws(name: str, n: int) -> N
         y = np.sinh(np.linspace(-14, 14, 20_001))
         assert np.trapezoid(predictive.pdf(y), y) == pytest.approx(1, abs=1e-4)
         assert predictive.mean() == pytest.approx(engine.expected_means(state, POINT)[arm], rel=1e-9, abs=1e-12)
-        draws = engine.draw_densities(state, POINT, arm, GRID, 20_000, np.random.default_rng(1))
+        draws = engine.draw_densities(state, POINT, arm, GRID, 8_000, np.random.default_rng(1))
         error = draws.std(axis=0) / np.sqrt(len(draws))
         assert (np.abs(draws.mean(axis=0) - predictive.pdf(GRID)) < 4.5 * error + 1e-12).all()
 

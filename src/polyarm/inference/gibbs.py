@@ -13,11 +13,11 @@ from polyarm.errors import (
     require_context,
     require_count,
     require_name,
-    require_number,
     require_positive,
     require_reward,
 )
 from polyarm.inference.predictive import student_mixture
+from polyarm.inference.rules import Budget, Sweeps
 from polyarm.kernels import gibbs as kernels
 from polyarm.kernels import means
 from polyarm.kernels._jit import stream
@@ -33,50 +33,9 @@ REDRAW_EVERY = 20  # steps between draws of the hyperparameters, once there have
 RATED_PER_STEP = 64  # a new scale rates every reward anew: it is drawn so rarely that this many are rated per step
 FIRST_CAPACITY = 16  # components and rewards there is room for at first; both double when full
 Draws: TypeAlias = Literal["exact", "paper", "weights"]
+DEFAULT_RULE = Budget()
 DRAWS: dict[str, int] = {"exact": 1, "paper": 0, "weights": 2}
 Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array, IntArray]
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Seat the new reward, then make `moves` random single-site moves, at most 10 n: cost does not grow with n.
-
-    An arm with n < `young` rewards makes young/n times as many: then a reward still changes the seating as a whole, and
-    the chain would lag behind its posterior (docs/explanation/engines.md).
-    `split_merge` proposals, whose cost grows with n, follow with probability min(1, moves/n).
-    """
-
-    moves: int = 64
-    split_merge: int = 0
-    young: int = 1000
-
-    def __post_init__(self) -> None:
-        require_count(self.moves, "moves", at_least=0)
-        require_count(self.split_merge, "split_merge", at_least=0)
-        require_count(self.young, "young", at_least=0)
-
-    def moves_at(self, n: int) -> int:
-        """Moves after the n-th reward of an arm."""
-        return max(self.moves, min(10 * n, self.moves * self.young // n))
-
-
-@dataclass(frozen=True)
-class Sweeps:
-    """Seat the new reward, then sweep until the log joint density changes by less than `tolerance`, relatively.
-
-    The paper's Gibbs_max = G counts the seating as its first iteration: max_sweeps = G - 1.
-    `split_merge` proposals follow each sweep; stopping on the joint density biases the chain a little, tolerance 0
-    does not stop.
-    """
-
-    max_sweeps: int = 9
-    tolerance: float = 1e-4
-    split_merge: int = 0
-
-    def __post_init__(self) -> None:
-        require_count(self.max_sweeps, "max_sweeps", at_least=0)
-        require_number(self.tolerance, "tolerance", "a finite number of at least 0", lambda t: t >= 0)
-        require_count(self.split_merge, "split_merge", at_least=0)
 
 
 class GibbsState(NamedTuple):
@@ -174,7 +133,7 @@ class GibbsEngine:
     """
 
     arms: Sequence[LinearMixture]
-    rule: Budget | Sweeps = Budget()
+    rule: Budget | Sweeps = DEFAULT_RULE
     draws: Draws = "exact"
     learn_concentration: tuple[float, float] | None = None
     learn_discount: tuple[float, float] | None = None

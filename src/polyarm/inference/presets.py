@@ -5,8 +5,9 @@ from typing import Any
 
 from polyarm.errors import InvalidArgument, require, require_name
 from polyarm.inference.conjugate import ConjugateEngine
-from polyarm.inference.gibbs import Budget, GibbsEngine, Sweeps
+from polyarm.inference.gibbs import GibbsEngine
 from polyarm.inference.particles import ParticleEngine
+from polyarm.inference.rules import Budget, Sweeps
 from polyarm.inference.variational import VariationalEngine
 from polyarm.models import LinearGaussian, LinearMixture
 from polyarm.types import AnyEngine
