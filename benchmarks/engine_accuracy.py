@@ -21,6 +21,7 @@ from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import AnyEngine, Array, Rng
 
 CHAINS, DRAWS, THIN, BURN_IN, EACH = 4, 400, 5, 100, 25
+SHORT = 1000  # rewards up to which long chains are four times as long: they cost little there
 
 
 def two_lines(n: int, rng: Rng) -> tuple[Array, Array]:
@@ -85,14 +86,15 @@ def measure(
 ) -> list[dict[str, Any]]:
     x, y = PROBLEMS[problem](max(sizes), np.random.default_rng(seed))
     at = np.concatenate([[1.0], np.full(x.shape[1] - 1, 0.8)])
-    gold = [long_run(x[:n], y[:n], at, 1) for n in sizes]
-    floor = [long_run(x[:n], y[:n], at, 2) if with_floor else truth for n, truth in zip(sizes, gold, strict=True)]
+    draws = [DRAWS if n > SHORT else 4 * DRAWS for n in sizes]
+    gold = [long_run(x[:n], y[:n], at, 1, m) for n, m in zip(sizes, draws, strict=True)]
+    floor = [long_run(x[:n], y[:n], at, 2, m) for n, m in zip(sizes, draws, strict=True)] if with_floor else gold
     rows = []
     for name in engines:
         start = time.perf_counter()
-        draws = short_runs(name, {}, x, y, at, sizes, runs)
+        found = short_runs(name, {}, x, y, at, sizes, runs)
         each = (time.perf_counter() - start) / runs / max(sizes)
-        for n, ours, truth, other in zip(sizes, draws, gold, floor, strict=True):
+        for n, ours, truth, other in zip(sizes, found, gold, floor, strict=True):
             sd = truth.std()
             row = {
                 "problem": problem,
