@@ -41,7 +41,7 @@ def test_a_young_arm_does_not_lag_behind() -> None:
 
 
 def test_moves_of_youth() -> None:
-    rule = Budget(64, young=1000)
-    assert [rule.moves_at(n) for n in (1, 5, 50, 100, 200, 999, 1000, 10**6)] == [64, 64, 500, 640, 320, 64, 64, 64]
+    rule = Budget(64, young=320)
+    assert [rule.moves_at(n) for n in (1, 5, 50, 100, 200, 320, 1000, 10**6)] == [64, 64, 500, 655, 163, 64, 64, 64]
     assert [Budget(64, young=0).moves_at(n) for n in (1, 100, 10_000)] == [64, 64, 64]
     assert Budget(0).moves_at(100) == 0

@@ -19,7 +19,7 @@ def gibbs(arms: Sequence[LinearMixture], sweeps: int = 1, split_merge: int = 1, 
 
 
 def budget(
-    arms: Sequence[LinearMixture], moves: int = 64, split_merge: int = 0, young: int = 1000, **options: Any
+    arms: Sequence[LinearMixture], moves: int = 64, split_merge: int = 0, young: int = 320, **options: Any
 ) -> AnyEngine:
     """A constant number of moves after every reward, more while an arm is young: the default."""
     return GibbsEngine(arms, Budget(moves, split_merge, young), **options)

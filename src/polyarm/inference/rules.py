@@ -9,14 +9,14 @@ from polyarm.errors import require_count, require_number
 class Budget:
     """Seat the new reward, then make `moves` random single-site moves, at most 10 n: cost does not grow with n.
 
-    An arm with n < `young` rewards makes young/n times as many: then a reward still changes the seating as a whole, and
-    the chain would lag behind its posterior (docs/explanation/engines.md).
+    An arm with n < `young` rewards makes (young/n)^2 times as many: then a reward still changes the seating as a whole,
+    and the chain would lag behind its posterior (docs/decisions/0022).
     `split_merge` proposals, whose cost grows with n, follow with probability min(1, moves/n).
     """
 
     moves: int = 64
     split_merge: int = 0
-    young: int = 1000
+    young: int = 320
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
@@ -25,7 +25,7 @@ class Budget:
 
     def moves_at(self, n: int) -> int:
         """Moves after the n-th reward of an arm."""
-        return max(self.moves, min(10 * n, self.moves * self.young // n))
+        return max(self.moves, min(10 * n, self.moves * self.young**2 // n**2))
 
 
 @dataclass(frozen=True)
