@@ -51,7 +51,7 @@ class VariationalEngine:
 
     A reward is shared among at most `max_components` components, then `refreshes` earlier ones are, in turn; a new
     component opens only on arrival, if it would take more than `opening` of the reward.  From about a
-    hundred rewards on, the spread of the draws is 0.8 to 0.95 of the posterior's: it explores a little too little.
+    hundred rewards on, the spread of the draws is mostly 0.8 to 0.9 of the posterior's: it explores too little.
     """
 
     arms: Sequence[LinearMixture]
