@@ -1,9 +1,10 @@
 """How far each engine's draws of an arm's mean are from a long Gibbs run, in posterior standard deviations.
 
-python benchmarks/engine_accuracy.py --engines budget variational --runs 100 --sizes 30 100 300 1000 3000 10000
+python benchmarks/engine_accuracy.py --engines budget variational --runs 100 --data-sets 5 --sizes 30 100 300 1000
 
 The error is the Wasserstein distance between draws of independent runs over one stream of rewards and the draws of
 four long chains; the floor is that distance for other long chains.  Every state gives EACH draws, to lower the noise.
+Streams differ in how hard they are, so that the mean over data sets and the worst one are both told.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import AnyEngine, Array, Rng
 
 CHAINS, DRAWS, THIN, BURN_IN, EACH = 4, 400, 5, 100, 25
+SHORT = 1000  # rewards up to which long chains are four times as long: they cost little there
 
 
 def two_lines(n: int, rng: Rng) -> tuple[Array, Array]:
@@ -79,21 +81,25 @@ def short_runs(name: str, options: dict[str, Any], x: Array, y: Array, at: Array
     return out.reshape(len(sizes), -1)
 
 
-def measure(problem: str, engines: list[str], sizes: list[int], runs: int, seed: int) -> list[dict[str, Any]]:
+def measure(
+    problem: str, engines: list[str], sizes: list[int], runs: int, seed: int, with_floor: bool
+) -> list[dict[str, Any]]:
     x, y = PROBLEMS[problem](max(sizes), np.random.default_rng(seed))
     at = np.concatenate([[1.0], np.full(x.shape[1] - 1, 0.8)])
-    gold = [long_run(x[:n], y[:n], at, 1) for n in sizes]
-    floor = [long_run(x[:n], y[:n], at, 2) for n in sizes]
+    draws = [DRAWS if n > SHORT else 4 * DRAWS for n in sizes]
+    gold = [long_run(x[:n], y[:n], at, 1, m) for n, m in zip(sizes, draws, strict=True)]
+    floor = [long_run(x[:n], y[:n], at, 2, m) for n, m in zip(sizes, draws, strict=True)] if with_floor else gold
     rows = []
     for name in engines:
         start = time.perf_counter()
-        draws = short_runs(name, {}, x, y, at, sizes, runs)
+        found = short_runs(name, {}, x, y, at, sizes, runs)
         each = (time.perf_counter() - start) / runs / max(sizes)
-        for n, ours, truth, other in zip(sizes, draws, gold, floor, strict=True):
+        for n, ours, truth, other in zip(sizes, found, gold, floor, strict=True):
             sd = truth.std()
             row = {
                 "problem": problem,
                 "engine": name,
+                "seed": seed,
                 "n": n,
                 "w1": wasserstein_distance(ours, truth) / sd,
                 "floor": wasserstein_distance(other, truth) / sd,
@@ -105,16 +111,29 @@ def measure(problem: str, engines: list[str], sizes: list[int], runs: int, seed:
     return rows
 
 
+def summarise(rows: list[dict[str, Any]]) -> None:
+    """Print the mean error over data sets, the worst, and the range of the ratios of standard deviations."""
+    for key in dict.fromkeys((row["problem"], row["engine"], row["n"]) for row in rows):
+        own = [row for row in rows if (row["problem"], row["engine"], row["n"]) == key]
+        w1, ratio = ([row[name] for row in own] for name in ("w1", "sd_ratio"))
+        print(*key, f"mean {np.mean(w1):.2f} worst {max(w1):.2f} sd ratio {min(ratio):.2f} to {max(ratio):.2f}")
+
+
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engines", nargs="+", default=["budget"])
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
     parser.add_argument("--sizes", nargs="+", type=int, default=[30, 100, 300, 1000, 3000, 10000])
     parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--data-sets", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0, help="of the first data set")
+    parser.add_argument("--floor", action="store_true", help="run other long chains too")
     options = parser.parse_args(arguments)
+    rows = []
     for problem in options.problems:
-        measure(problem, options.engines, sorted(options.sizes), options.runs, options.seed)
+        for seed in range(options.seed, options.seed + options.data_sets):
+            rows += measure(problem, options.engines, sorted(options.sizes), options.runs, seed, options.floor)
+    summarise(rows)
 
 
 if __name__ == "__main__":

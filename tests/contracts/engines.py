@@ -43,8 +43,25 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "variational": lambda n, d: VariationalEngine([process(d, 0.2, 0.3)] * n),
     "learned": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), learn_concentration=(1, 1)),
     "learned discount": lambda n, d: GibbsEngine([process(d, 0.5, 0.1)] * n, Budget(8), learn_discount=(1, 9)),
+    "learned scale": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), learn_scale=(2, 2)),
+    "all learned, bounded memory": lambda n, d: GibbsEngine(
+        [process(d, 0.5, 0.1)] * n,
+        Budget(8),
+        learn_concentration=(1, 1),
+        learn_discount=(1, 9),
+        learn_scale=(2, 2),
+        memory=10,
+    ),
     "fading": lambda n, d: GibbsEngine([process(d)] * n, Budget(8), half_life=15.0),
     "hierarchical": lambda n, d: HierarchicalEngine(HierarchicalMixture(base(d), 0.5, 0.1, 1.0, 0.1), n, 8),
+    "hierarchical, learned": lambda n, d: HierarchicalEngine(
+        HierarchicalMixture(base(d), 0.5, 0.1, 1.0),
+        n,
+        8,
+        1,
+        learn_concentration=(1, 1),
+        learn_shared_concentration=(1, 1),
+    ),
     "with intercept": lambda n, d: FeatureEngine(GibbsEngine([process(d + 1)] * n), "intercept", d),
     "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
     "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
@@ -52,6 +69,7 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "robust, fading": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0),
 }
 
+LEARNED = ("learned", "learned discount", "learned scale", "all learned, bounded memory")
 ROBUST = tuple(name for name in ENGINES if name.startswith("robust"))
-SHARING = ("learned", "learned discount", "fading", "hierarchical", *ROBUST)  # a reward of one arm changes all arms
-IN_TURN = ("learned", "learned discount")  # arms take turns with the generator by their numbers
+SHARING = (*LEARNED, "fading", "hierarchical", "hierarchical, learned", *ROBUST)  # a reward of one arm changes all arms
+IN_TURN = LEARNED  # arms take turns with the generator by their numbers

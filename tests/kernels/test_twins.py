@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, Sweeps
+from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, HierarchicalEngine, Sweeps
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels import conjugate, gibbs, means, root
+from polyarm.kernels import conjugate, franchise, gibbs, hyperparameters, means, root
 from polyarm.kernels._jit import generator, plain, stream
-from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.types import Array
 
 
@@ -58,6 +58,47 @@ def test_draws_of_the_mean_equal_their_plain_twin(exact: bool, discount: float) 
     means.draw_means(*given, fast, stream(a))
     plain(means.draw_means)(*given, slow, b)
     np.testing.assert_allclose(fast, slow, rtol=1e-14)
+    assert a.random() == b.random()
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.3])
+def test_draws_of_hyperparameters_equal_their_plain_twins(discount: float) -> None:
+    engine = GibbsEngine([LinearMixture(NormalInverseGamma(2), 0.7, discount)] * 2)
+    X, y = rewards(2, 30)
+    state, rng = engine.init(), np.random.default_rng(2)
+    for i in range(30):
+        state = engine.update(state, X[i], i % 2, float(y[i]), rng)
+    a, b = np.random.default_rng(3), np.random.default_rng(3)
+    fast, slow = ((state.tables.copy(), state.sizes.copy(), state.laws.copy()) for _ in range(2))
+    beliefs = np.array([2.0, 1.0, 1.0, 3.0, 2.0, 2.0])
+    for _ in range(10):
+        hyperparameters.redraw(*fast, beliefs, True, discount > 0, stream(a))
+        hyperparameters.redraw_scale(*fast, beliefs, stream(a))
+        plain(hyperparameters.redraw)(*slow, beliefs, True, discount > 0, b)
+        plain(hyperparameters.redraw_scale)(*slow, beliefs, b)
+    assert (fast[2] != state.laws).any()
+    for one, other in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11)
+    assert a.random() == b.random()
+
+
+def test_franchise_draws_equal_their_plain_twins() -> None:
+    engine = HierarchicalEngine(HierarchicalMixture(NormalInverseGamma(2), 0.7, 0.3, 1.0, 0.2), 2)
+    X, y = rewards(2, 30)
+    state, rng = engine.init(), np.random.default_rng(2)
+    for i in range(30):
+        state = engine.update(state, X[i], i % 2, float(y[i]), rng)
+    columns, _, law = engine._prior
+    given = (*state[:3], columns, law, *state[7:11], state.rules, X[0])
+    a, b = np.random.default_rng(3), np.random.default_rng(3)
+    means_of, densities_of = (np.empty((20, 2)), np.empty((20, 2))), (np.zeros((20, 5)), np.zeros((20, 5)))
+    grid = np.linspace(-2, 6, 5)
+    franchise.draw_means(*given, means_of[0], stream(a))
+    franchise.draw_densities(*given, 1, grid, densities_of[0], stream(a))
+    plain(franchise.draw_means)(*given, means_of[1], b)
+    plain(franchise.draw_densities)(*given, 1, grid, densities_of[1], b)
+    np.testing.assert_allclose(*means_of, rtol=1e-12)
+    np.testing.assert_allclose(*densities_of, rtol=1e-10, atol=1e-14)
     assert a.random() == b.random()
 
 

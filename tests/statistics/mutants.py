@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyarm.inference import GibbsEngine
-from polyarm.inference.gibbs import GibbsState
+from polyarm.inference.gibbs import GibbsState, with_room_for_component
 from polyarm.kernels import component, gibbs
 from polyarm.kernels._jit import plain
 from polyarm.types import Array, IntArray
@@ -71,6 +71,8 @@ def seated(engine: GibbsEngine, X: Array, y: Array, labels: Sequence[int] | IntA
     for i in range(n):
         data[i, -1] = component.prior_log_predictive(prior.columns[0], prior.laws[0, 0], data, i)
     state = engine.init()
+    while z.max() + 3 > state.tables.shape[2]:
+        state = with_room_for_component(state, prior.roots)
     for k in range(int(z.max()) + 1):
         gibbs.open_place(state.tables[0], state.labels[0, 0], state.labels[0, 1], state.sizes[0], prior.columns[0])
         component.rebuild(state.tables[0], k, prior.columns[0], prior.roots[0, 0], data, z, n, k, -1)

@@ -96,15 +96,13 @@ def conditional_error(engine: HierarchicalEngine, x: Array, y: Array, weigh: Cal
         i, a = step % 6, int(ARMS[step % 6])
         size, (label, place) = state.size, state.labels
         prior = engine._prior
-        books: Any = (state.dishes, label, place, size, *prior, *state[3:])
+        books: Any = (state.dishes, label, place, size, *prior, *state[3:11])
         leave(*books, i)
         n_dishes, seen = int(size[0]), int(state.arms[a, 1])
         fit, logw = np.empty(n_dishes), np.full(seen + n_dishes + 1, np.nan)
         kernels.log_dishes(state.dishes, n_dishes, engine._prior.laws, state.data, i, fit)
         new = state.data[i, -1]
-        weigh(
-            label, place, n_dishes, state.menu, state.dish, state.guests, state.arms, a, engine._rules, fit, new, logw
-        )
+        weigh(label, place, n_dishes, state.menu, state.dish, state.guests, state.arms, a, state.rules, fit, new, logw)
         joint = []
         for choice in range(len(logw)):
             table, dish = state.seat[:6].copy(), state.z[:6].copy()
@@ -117,7 +115,7 @@ def conditional_error(engine: HierarchicalEngine, x: Array, y: Array, weigh: Cal
             joint.append(0.0 if free else truth[key(table, dish)])
         ours = np.exp(logw - logw.max())
         worst = max(worst, np.abs(ours / ours.sum() - np.array(joint) / np.sum(joint)).max())
-        sit(*books, engine._rules, i, rng)
+        sit(*books, state.rules, i, rng)
     return worst
 
 

@@ -1,15 +1,17 @@
 """Learned concentration and discount against quadrature, and simulation-based calibration of the whole sampler."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import gammaln
 
 from polyarm.errors import PolyarmError
-from polyarm.inference import GibbsEngine, Sweeps
+from polyarm.inference import GibbsEngine, HierarchicalEngine, Sweeps
 from polyarm.kernels._jit import stream
 from polyarm.kernels.hyperparameters import MOST, redraw
-from polyarm.models import LinearMixture, NormalInverseGamma
+from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray
 from tests.statistics.exact import canonical, small_problem
 from tests.statistics.mutants import seated
@@ -139,7 +141,7 @@ def test_a_wrong_hyperprior_is_seen() -> None:
     assert p_value(wrong["components"]) < 1e-4
 
 
-def test_learning_needs_one_seating_law() -> None:
+def test_learning_needs_one_law_for_all_arms() -> None:
     _, _, model = small_problem(3)
     other = LinearMixture(model.base, 2.0, 0.3)
     for arms, options in (
@@ -147,9 +149,22 @@ def test_learning_needs_one_seating_law() -> None:
         ([LinearMixture.finite(model.base, 2)], {"learn_concentration": (1.0, 1.0)}),
         ([LinearMixture(model.base, 1.0)], {"learn_discount": (1.0, 2.0)}),
         ([model], {"learn_discount": (1.0, -2.0)}),
+        ([model], {"learn_scale": (0.0, 1.0)}),
+        ([model, LinearMixture(replace(model.base, scale=3.0), 1.0, 0.3)], {"learn_scale": (1.0, 1.0)}),
     ):
         with pytest.raises(PolyarmError):
             GibbsEngine(arms, **options)  # type: ignore[arg-type]
+
+
+def test_learning_a_hierarchy_needs_positive_concentrations() -> None:
+    base = small_problem(3)[2].base
+    for concentrations, options in (
+        ((-0.1, 0.5, 1.0, 0.0), {"learn_concentration": (1.0, 1.0)}),
+        ((1.0, 0.0, -0.1, 0.5), {"learn_shared_concentration": (1.0, 1.0)}),
+        ((1.0, 0.0, 1.0, 0.0), {"learn_shared_concentration": (1.0, 0.0)}),
+    ):
+        with pytest.raises(PolyarmError, match="concentration must be"):
+            HierarchicalEngine(HierarchicalMixture(base, *concentrations), 2, **options)  # type: ignore[arg-type]
 
 
 def geweke_p_value(rate: float, steps: int, seed: int) -> float:

@@ -8,8 +8,17 @@ from polyarm.inference.particles import ParticleEngine, with_room
 from polyarm.kernels import particles as kernels
 from polyarm.kernels._jit import plain
 from polyarm.models import LinearMixture
-from polyarm.types import Array
-from tests.statistics.exact import Partition, log_joints, partitions, posterior, small_problem
+from polyarm.types import Array, IntArray
+from tests.statistics.exact import Partition, log_joint, log_joints, partitions, posterior, small_problem
+from tests.statistics.test_calibration import (
+    POINT,
+    REJECTED,
+    contexts,
+    model_of,
+    rank_of_truth,
+    sample_joint,
+    uniformity_p_value,
+)
 
 BELL = {3: 5, 5: 52, 7: 877}
 
@@ -55,8 +64,11 @@ def test_finite_mixture_is_exact() -> None:
     x, y, model = small_problem(5)
     finite = LinearMixture.finite(model.base, 2, 0.5)
     weights, _ = seating_weights(ParticleEngine([finite], 52), x, y)
-    few = {z: v for z, v in log_joints(x, y, LinearMixture(model.base, 1.0)).items() if max(z) < 2}
+    few = {z: log_joint(z, x, y, finite) for z in partitions(5) if max(z) < 2}
     assert len(weights) == len(few) == 16
+    total = logsumexp(list(few.values()))
+    for z, value in few.items():
+        assert weights[code_of(z, x, y)] == pytest.approx(np.exp(value - total), abs=1e-10)
 
 
 def test_equal_rewards_are_merged_without_error() -> None:
@@ -120,3 +132,28 @@ def test_compiled_equals_plain() -> None:
     assert n == cloud.size[0]
     assert np.allclose(a.clouds[0].weights[:n], cloud.weights[:n], rtol=1e-10)
     assert (a.clouds[0].codes[:n] == cloud.codes[:n]).all()
+
+
+def calibration_ranks(n: int, runs: int, forget_weights: bool, n_particles: int = 52) -> IntArray:
+    """Ranks (runs, 2) of the true mean and number of components among 19 draws after n rewards."""
+    rng, X, model = np.random.default_rng(6), contexts(n), model_of(1.0, 0.3)
+    engine = ParticleEngine([model], n_particles)
+    ranks = np.empty((runs, 2), np.int64)
+    for run in range(runs):
+        y, labels, mean = sample_joint(model, X, rng)
+        state = engine.init()
+        for xi, yi in zip(X, y, strict=True):
+            state = engine.update(state, xi, 0, float(yi), rng)
+        cloud = state.clouds[0]
+        if forget_weights:
+            cloud.weights[:] = 1 / n_particles
+        drawn = [kernels.draw_particle(cloud.weights, n_particles, rng) for _ in range(19)]
+        means = np.append(mean, engine.draw_means(state, POINT, 19, rng)[:, 0])
+        sizes = np.append(labels.max() + 1, cloud.lengths[drawn])
+        ranks[run] = [rank_of_truth(v, rng) for v in (means, sizes)]
+    return ranks
+
+
+def test_draws_are_calibrated() -> None:
+    assert uniformity_p_value(calibration_ranks(5, 1500, forget_weights=False)) > REJECTED
+    assert uniformity_p_value(calibration_ranks(5, 1500, forget_weights=True)) < REJECTED  # planted

@@ -3,11 +3,12 @@
 from polyarm.inference.conjugate import ConjugateEngine, ConjugateState
 from polyarm.inference.features import FeatureEngine
 from polyarm.inference.franchise import FranchiseState, HierarchicalEngine
-from polyarm.inference.gibbs import Budget, GibbsEngine, GibbsState, Sweeps
+from polyarm.inference.gibbs import GibbsEngine, GibbsState
 from polyarm.inference.kept_draws import KeptDraws
 from polyarm.inference.particles import ParticleEngine, ParticleState
 from polyarm.inference.presets import engine_names, make_engine
 from polyarm.inference.robust import RobustEngine, RobustState
+from polyarm.inference.rules import Budget, Sweeps
 from polyarm.inference.state_file import load_state, save_state
 from polyarm.inference.student import StudentEngine, StudentState
 from polyarm.inference.variational import VariationalEngine, VariationalState

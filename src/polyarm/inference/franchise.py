@@ -1,16 +1,20 @@
 """The hierarchical mixture: arms learn from each other's rewards."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from polyarm.errors import require_arm, require_context, require_count, require_reward
-from polyarm.inference.gibbs import FIRST_CAPACITY, Prior, grown, prior_of
+from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
+from polyarm.inference.gibbs import FIRST_CAPACITY, REDRAW_EVERY, Prior, grown, prior_of, require_pair
+from polyarm.inference.predictive import student_mixture
 from polyarm.kernels import franchise as kernels
 from polyarm.kernels._jit import stream
+from polyarm.kernels.component import COUNT
 from polyarm.kernels.gibbs import ROWS
-from polyarm.models import HierarchicalMixture, LinearMixture
+from polyarm.kernels.hyperparameters import redraw
+from polyarm.models import HierarchicalMixture, LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 Books: TypeAlias = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
@@ -18,7 +22,7 @@ Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array,
 
 
 class FranchiseState(NamedTuple):
-    """Dishes, rewards with their tables and dishes, and tables of every arm; see kernels.franchise for the layout."""
+    """Dishes, rewards with their tables and dishes, tables of every arm, rules: laid out as in kernels.franchise."""
 
     dishes: Array
     labels: IntArray
@@ -31,6 +35,7 @@ class FranchiseState(NamedTuple):
     dish: IntArray
     guests: IntArray
     arms: IntArray
+    rules: Array
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
@@ -44,20 +49,35 @@ def doubled(array: IntArray, axis: int = -1) -> IntArray:
     return np.ascontiguousarray(np.concatenate([array, np.zeros_like(array)], axis=axis))
 
 
+def redraw_concentration(counts: Sequence[IntArray], rule: Array, belief: tuple[float, float], rng: Rng) -> None:
+    """Draw the concentration rule[0] given how many sit at each table of every restaurant; rule[1] is the discount."""
+    tables = np.zeros((len(counts), 1, max(len(c) for c in counts)))
+    sizes = np.array([[len(c)] for c in counts])
+    laws = np.tile([0.0, 0.0, *rule], (len(counts), 1))
+    for table, sitting in zip(tables, counts, strict=True):
+        table[COUNT, : len(sitting)] = sitting
+    redraw(tables, sizes, laws, np.array([*belief, 1.0, 1.0]), True, False, stream(rng))
+    rule[0] = laws[0, 2]
+
+
 @dataclass(frozen=True, eq=False)
 class HierarchicalEngine:
     """Mixtures that share their components across arms, by Gibbs moves in the restaurant franchise.
 
     After every reward min(moves, 10 n) rewards, of any arm, change table and dish, and with probability
     min(1, moves/n) `table_moves` whole tables change their dish.
+
+    learn_concentration          (shape, rate) of a Gamma prior: one concentration of all arms is redrawn as we go
+    learn_shared_concentration   the same for the menu's concentration
     """
 
     model: HierarchicalMixture
     n_arms: int
     moves: int = 64
     table_moves: int = 1
+    learn_concentration: tuple[float, float] | None = None
+    learn_shared_concentration: tuple[float, float] | None = None
     _prior: Prior = field(init=False, repr=False)
-    _rules: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -67,8 +87,10 @@ class HierarchicalEngine:
         columns, roots, laws = prior_of([LinearMixture(model.base)])
         laws[0, 2:] = 0.0  # masses are those of tables, not of rewards
         object.__setattr__(self, "_prior", Prior(columns[0], roots[0], laws[0]))
-        rules = [model.concentration, model.discount, model.shared_concentration, model.shared_discount]
-        object.__setattr__(self, "_rules", np.array(rules))
+        for name in ("concentration", "shared_concentration"):
+            if getattr(self, f"learn_{name}") is not None:
+                require_pair(getattr(self, f"learn_{name}"), f"learn_{name}")
+                require(getattr(model, name) > 0, name, "above 0 to learn it", getattr(model, name))
 
     @property
     def context_dim(self) -> int:
@@ -77,7 +99,8 @@ class HierarchicalEngine:
 
     def init(self) -> FranchiseState:
         """State before any reward."""
-        n = FIRST_CAPACITY
+        n, model = FIRST_CAPACITY, self.model
+        rules = [model.concentration, model.discount, model.shared_concentration, model.shared_discount]
         return FranchiseState(
             dishes=np.zeros((len(self._prior.columns), n)),
             labels=np.tile(np.arange(n), (2, 1)),
@@ -90,10 +113,11 @@ class HierarchicalEngine:
             dish=np.zeros((self.n_arms, n), np.int64),
             guests=np.zeros((self.n_arms, n), np.int64),
             arms=np.zeros((self.n_arms, 3), np.int64),
+            rules=np.array(rules),
         )
 
     def _arrays(self, state: FranchiseState) -> Arrays:
-        return (*state[:3], *self._prior, *state[3:], self._rules)
+        return (*state[:3], *self._prior, *state[3:])
 
     def _with_room(self, state: FranchiseState) -> FranchiseState:
         if state.size[0] + 2 > state.dishes.shape[1]:
@@ -123,7 +147,18 @@ class HierarchicalEngine:
         state = self.move_rewards(state, min(self.moves, 10 * n), rng)
         if self.table_moves and rng.random() * n < self.moves:
             state = self.move_tables(state, self.table_moves, rng)
+        if n < REDRAW_EVERY or n % REDRAW_EVERY == 0:
+            self.redraw_hyperparameters(state, rng)
         return state
+
+    def redraw_hyperparameters(self, state: FranchiseState, rng: Rng) -> None:
+        """Draw the concentrations that are learned: given every arm's tables, and given the menu; in place."""
+        if self.learn_concentration is not None:
+            tables = [guests[guests > 0] for guests in state.guests]
+            redraw_concentration(tables, state.rules[:2], self.learn_concentration, rng)
+        if self.learn_shared_concentration is not None:
+            menu = state.menu[state.labels[0, : state.size[0]]]
+            redraw_concentration([menu], state.rules[2:], self.learn_shared_concentration, rng)
 
     def move_rewards(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         """State after that many uniformly drawn rewards have drawn table and dish again."""
@@ -146,14 +181,14 @@ class HierarchicalEngine:
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         columns, _, law = self._prior
-        kernels.draw_means(*state[:3], columns, law, *state[7:], self._rules, x, out, stream(rng))
+        kernels.draw_means(*state[:3], columns, law, *state[7:11], state.rules, x, out, stream(rng))
         return out
 
     def expected_means(self, state: FranchiseState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward given the seating, (n_arms,)."""
         x = require_context(context, self.context_dim)
         out = np.empty(self.n_arms)
-        kernels.expected_means(*state[:3], self._prior.columns, *state[7:], self._rules, x, out)
+        kernels.expected_means(*state[:3], self._prior.columns, *state[7:11], state.rules, x, out)
         return out
 
     def n_components(self, state: FranchiseState) -> IntArray:
@@ -167,3 +202,31 @@ class HierarchicalEngine:
         """Arm, table within the arm, and dish of every reward."""
         n = state.size[ROWS]
         return state.arm_of[:n].copy(), state.seat[:n].copy(), state.z[:n].copy()
+
+    def predictive(self, state: FranchiseState, context: Array, arm: int) -> StudentMixture:
+        """Posterior predictive distribution of an arm's next reward in this context, given the seating."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        n_dishes = int(state.size[0])
+        _, discount, _, shared_discount = state.rules
+        menu = np.append(
+            state.menu[state.labels[0, :n_dishes]] - shared_discount, kernels.new_dish_mass(state.rules, n_dishes)
+        )
+        used = state.guests[a] > 0
+        at = state.labels[1, state.dish[a, used]]
+        seated = np.bincount(at, state.guests[a, used] - discount, minlength=n_dishes + 1)
+        new = kernels.new_table_mass(state.rules, state.arms[a, kernels.TABLES], n_dishes)
+        places = np.column_stack([state.dishes[:, :n_dishes], self._prior.columns])
+        return student_mixture(places, seated + new * menu / menu.sum(), self._prior.laws[0], x)
+
+    def draw_densities(
+        self, state: FranchiseState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
+    ) -> Array:
+        """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        points = require_array(grid, "grid")
+        out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
+        columns, _, law = self._prior
+        kernels.draw_densities(*state[:3], columns, law, *state[7:11], state.rules, x, a, points, out, stream(rng))
+        return out

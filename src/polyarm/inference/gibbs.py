@@ -13,60 +13,29 @@ from polyarm.errors import (
     require_context,
     require_count,
     require_name,
-    require_number,
     require_positive,
     require_reward,
 )
+from polyarm.inference.predictive import student_mixture
+from polyarm.inference.rules import Budget, Sweeps
 from polyarm.kernels import gibbs as kernels
 from polyarm.kernels import means
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import COUNT, LANES, LOG_DET, MEAN, SCALE, n_rows
 from polyarm.kernels.forgetting import forget
-from polyarm.kernels.hyperparameters import MOST, redraw
+from polyarm.kernels.hyperparameters import MOST, rate_rewards, redraw, redraw_scale
 from polyarm.kernels.split_merge import split_merge
 from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 FADES = 8  # times the past fades in a half-life: rewards can move until the next fade
 REDRAW_EVERY = 20  # steps between draws of the hyperparameters, once there have been that many
+RATED_PER_STEP = 64  # a new scale rates every reward anew: it is drawn so rarely that this many are rated per step
 FIRST_CAPACITY = 16  # components and rewards there is room for at first; both double when full
 Draws: TypeAlias = Literal["exact", "paper", "weights"]
+DEFAULT_RULE = Budget()
 DRAWS: dict[str, int] = {"exact": 1, "paper": 0, "weights": 2}
 Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array, IntArray]
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Seat the new reward, then make min(moves, 10 n) random single-site moves: cost does not grow with n.
-
-    `split_merge` proposals, whose cost grows with n, follow with probability min(1, moves/n).
-    """
-
-    moves: int = 64
-    split_merge: int = 0
-
-    def __post_init__(self) -> None:
-        require_count(self.moves, "moves", at_least=0)
-        require_count(self.split_merge, "split_merge", at_least=0)
-
-
-@dataclass(frozen=True)
-class Sweeps:
-    """Seat the new reward, then sweep until the log joint density changes by less than `tolerance`, relatively.
-
-    The paper's Gibbs_max = G counts the seating as its first iteration: max_sweeps = G - 1.
-    `split_merge` proposals follow each sweep; stopping on the joint density biases the chain a little, tolerance 0
-    does not stop.
-    """
-
-    max_sweeps: int = 9
-    tolerance: float = 1e-4
-    split_merge: int = 0
-
-    def __post_init__(self) -> None:
-        require_count(self.max_sweeps, "max_sweeps", at_least=0)
-        require_number(self.tolerance, "tolerance", "a finite number of at least 0", lambda t: t >= 0)
-        require_count(self.split_merge, "split_merge", at_least=0)
 
 
 class GibbsState(NamedTuple):
@@ -158,6 +127,7 @@ class GibbsEngine:
     draws                 how a draw of the mean treats the weights and the unseen components: see kernels.means
     learn_concentration   (shape, rate) of a Gamma prior: the concentration, shared by the arms, is redrawn as we go
     learn_discount        (alpha, beta) of a Beta prior, cut off at 0.95: the same for the discount
+    learn_scale           (shape, rate) of a Gamma prior: the same for the scale of the base measure's noise variance
     memory                so many rewards of an arm, the latest, can change their component; older ones stay where
                           they are in its statistics, and the state stops growing
     half_life             the past of every arm loses half its weight in so many steps of the bandit: soft counts that
@@ -165,10 +135,11 @@ class GibbsEngine:
     """
 
     arms: Sequence[LinearMixture]
-    rule: Budget | Sweeps = Budget()
+    rule: Budget | Sweeps = DEFAULT_RULE
     draws: Draws = "exact"
     learn_concentration: tuple[float, float] | None = None
     learn_discount: tuple[float, float] | None = None
+    learn_scale: tuple[float, float] | None = None
     memory: int | None = None
     half_life: float | None = None
     _prior: Prior = field(init=False, repr=False)
@@ -188,7 +159,7 @@ class GibbsEngine:
 
     def _checked_beliefs(self) -> Array:
         beliefs = [require_pair(self.learn_concentration, "learn_concentration")]
-        beliefs += [require_pair(self.learn_discount, "learn_discount")]
+        beliefs += [require_pair(self.learn_discount, "learn_discount"), require_pair(self.learn_scale, "learn_scale")]
         if self.learn_concentration or self.learn_discount:
             laws = self._prior.laws[:, 2:]
             require(bool((laws == laws[0]).all()), "arms", "of one concentration and discount to learn them", laws)
@@ -196,6 +167,9 @@ class GibbsEngine:
             require(bool(laws[0, 0] > 0), "concentration", "above 0 to learn it", laws[0, 0])
         if self.learn_discount:
             require(bool(0 < laws[0, 1] < MOST), "discount", f"between 0 and {MOST} to begin learning", laws[0, 1])
+        if self.learn_scale:
+            scales = self._prior.laws[:, 1]
+            require(bool((scales == scales[0]).all()), "arms", "of one prior_scale to learn it", scales)
         return np.concatenate(beliefs)
 
     @property
@@ -236,12 +210,20 @@ class GibbsEngine:
             arrays = self._arrays(state, a)
             kernels.seat(*arrays, a, x, y, stream(rng))
             state = self._sweep_until_settled(state, a, self.rule, rng)
-        if self.half_life or self.learn_concentration or self.learn_discount:
+        if self.half_life or self.learn_concentration or self.learn_discount or self.learn_scale:
             self._after_step(state, int(state.sizes[:, kernels.EVER].sum()), rng)
         return state
 
     def _arrays(self, state: GibbsState, arm: int) -> Arrays:
-        return (*state[:3], self._prior.columns, *state[3:5], state.data[arm], state.seats[arm])
+        return (*state[:3], self._columns(state), *state[3:5], state.data[arm], state.seats[arm])
+
+    def _columns(self, state: GibbsState) -> Array:
+        """Every arm's empty component, with the scale that has been learned."""
+        columns = self._prior.columns
+        if self.learn_scale is not None:
+            columns = columns.copy()
+            columns[:, SCALE] = state.laws[:, 1]
+        return columns
 
     def _with_room(self, state: GibbsState, arm: int) -> GibbsState:
         if state.sizes[arm, kernels.NEXT] == state.seats[arm].shape[0]:
@@ -255,7 +237,8 @@ class GibbsEngine:
         return state
 
     def _learn(self, state: GibbsState, arm: int, x: Array, y: float, rule: Budget, rng: Rng) -> GibbsState:
-        left = kernels.learn(*self._arrays(state, arm), arm, x, y, rule.moves, stream(rng))
+        n_moves = rule.moves_at(int(state.sizes[arm, kernels.EVER]) + 1)
+        left = kernels.learn(*self._arrays(state, arm), arm, x, y, n_moves, stream(rng))
         if left > 0:
             state = self.random_moves(state, arm, left, rng)
         if rule.split_merge > 0 and rng.random() * state.sizes[arm, kernels.ROWS] < rule.moves:
@@ -267,14 +250,21 @@ class GibbsEngine:
             interval = max(1, round(self.half_life / FADES))
             if step % interval == 0:
                 self.fade(state, 0.5 ** (interval / self.half_life))
-        if step < REDRAW_EVERY or step % REDRAW_EVERY == 0:
+        interval = REDRAW_EVERY
+        while self.learn_scale and interval * RATED_PER_STEP < state.sizes[:, kernels.ROWS].sum():
+            interval *= 2
+        if step < REDRAW_EVERY or step % interval == 0:
             self.redraw_hyperparameters(state, rng)
 
     def redraw_hyperparameters(self, state: GibbsState, rng: Rng) -> None:
-        """Draw concentration and discount, where they are learned, given the seating of all arms; in place."""
+        """Draw what is learned of concentration, discount and scale given the seating of all arms; in place."""
         learn = (self.learn_concentration is not None, self.learn_discount is not None)
         if any(learn):
             redraw(state.tables, state.sizes, state.laws, self._beliefs, *learn, stream(rng))
+        if self.learn_scale is not None:
+            redraw_scale(state.tables, state.sizes, state.laws, self._beliefs, stream(rng))
+            for data, size, column, law in zip(state.data, state.sizes, self._columns(state), state.laws, strict=True):
+                rate_rewards(data, size[kernels.ROWS], column, law[0])
 
     def fade(self, state: GibbsState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
@@ -319,7 +309,7 @@ class GibbsEngine:
 
     def log_joint(self, state: GibbsState, arm: int) -> float:
         """Log joint density of an arm's rewards and their seating."""
-        return kernels.log_joint(state.tables, state.sizes, self._prior.columns, state.laws, arm)
+        return kernels.log_joint(state.tables, state.sizes, self._columns(state), state.laws, arm)
 
     def draw_means(self, state: GibbsState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the seating, (n_draws, n_arms)."""
@@ -351,13 +341,10 @@ class GibbsEngine:
         a = require_arm(arm, self.n_arms)
         n_components = int(state.sizes[a, 0])
         shape, _, concentration, discount = state.laws[a]
-        places = np.column_stack([state.tables[a][:, :n_components], self._prior.columns[a]])
-        m, q = np.empty(n_components + 1), np.empty(n_components + 1)
-        means.locate(places, n_components + 1, x, m, q)
-        counts = places[COUNT]
-        mass = np.append(counts[:-1] - discount, max(concentration + n_components * discount, 0.0))
-        shapes = shape + 0.5 * counts
-        return StudentMixture(mass / mass.sum(), 2 * shapes, m, np.sqrt(places[SCALE] / shapes * (1 + q)))
+        places = np.column_stack([state.tables[a][:, :n_components], self._columns(state)[a]])
+        new = max(concentration + n_components * discount, 0.0) if n_components > 0 else 1.0
+        mass = np.append(places[COUNT, :-1] - discount, new)
+        return student_mixture(places, mass, shape, x)
 
     def draw_densities(self, state: GibbsState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from polyarm.inference.gibbs import GibbsEngine, GibbsState
-from polyarm.kernels import means
-from polyarm.kernels.component import COUNT, MEAN, SCALE
+from polyarm.inference.predictive import student_mixture
+from polyarm.kernels.component import COUNT, MEAN
 from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
@@ -40,11 +40,7 @@ class KeptDraws:
 
     def predictive(self, context: Array) -> StudentMixture:
         """Posterior predictive distribution of a reward in this context, averaged over the draws."""
-        size = self.columns.shape[1]
-        m, q = np.empty(size), np.empty(size)
-        means.locate(self.columns, size, context, m, q)
-        shapes = self.model.base.shape + 0.5 * self.columns[COUNT]
-        return StudentMixture(self._weights, 2 * shapes, m, np.sqrt(self.columns[SCALE] / shapes * (1 + q)))
+        return student_mixture(self.columns, self._weights, self.model.base.shape, context)
 
     @cached_property
     def coefficients(self) -> Array:

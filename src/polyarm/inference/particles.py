@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require, require_arm, require_context, require_count, require_reward
+from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
 from polyarm.inference.gibbs import Prior, grown, prior_of
+from polyarm.inference.predictive import student_mixture
+from polyarm.kernels import means
 from polyarm.kernels import particles as kernels
 from polyarm.kernels._jit import stream
-from polyarm.kernels.component import LANES, n_rows
+from polyarm.kernels.component import COUNT, LANES, n_rows
 from polyarm.kernels.particles import PARTICLES
-from polyarm.models import LinearMixture
+from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, Codes, IntArray, Rng
 
 FIRST_POOL = 4 * LANES  # components of an arm's pool there is room for at first; it doubles when full
@@ -144,3 +146,36 @@ class ParticleEngine:
     def log_evidence(self, state: ParticleState, arm: int) -> float:
         """Estimate of the log marginal density of an arm's rewards; exact while every seating fits."""
         return float(state.clouds[require_arm(arm, self.n_arms)].log_evidence[0])
+
+    def predictive(self, state: ParticleState, context: Array, arm: int) -> StudentMixture:
+        """Posterior predictive distribution of an arm's next reward in this context, averaged over the particles."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        cloud = state.clouds[a]
+        n_particles, pool, n_rewards = (int(n) for n in cloud.size)
+        shape, _, concentration, discount = self._prior.laws[a]
+        weights, lengths = cloud.weights[:n_particles], cloud.lengths[:n_particles]
+        held = np.arange(cloud.members.shape[1]) < lengths[:, None]
+        holders = np.bincount(cloud.members[:n_particles][held], np.repeat(weights, lengths), minlength=pool)
+        places = np.column_stack([cloud.table[:, :pool], self._prior.columns[a]])
+        new = weights @ np.maximum(concentration + lengths * discount, 0.0) if n_rewards > 0 else 1.0
+        return student_mixture(places, np.append(holders * (places[COUNT, :-1] - discount), new), shape, x)
+
+    def draw_densities(
+        self, state: ParticleState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
+    ) -> Array:
+        """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        points = require_array(grid, "grid")
+        out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
+        cloud = state.clouds[a]
+        weights = cloud.weights[: cloud.size[PARTICLES]]
+        chosen = rng.choice(len(weights), size=n_draws, p=weights / weights.sum())
+        for i in np.unique(chosen):
+            places = np.ascontiguousarray(cloud.table[:, cloud.members[i, : cloud.lengths[i]]])
+            part = np.zeros((int((chosen == i).sum()), len(points)))
+            law, column = self._prior.laws[a], self._prior.columns[a]
+            means.draw_density(places, places.shape[1], law, column, x, points, part, stream(rng))
+            out[chosen == i] = part
+        return out

@@ -5,8 +5,9 @@ from typing import Any
 
 from polyarm.errors import InvalidArgument, require, require_name
 from polyarm.inference.conjugate import ConjugateEngine
-from polyarm.inference.gibbs import Budget, GibbsEngine, Sweeps
+from polyarm.inference.gibbs import GibbsEngine
 from polyarm.inference.particles import ParticleEngine
+from polyarm.inference.rules import Budget, Sweeps
 from polyarm.inference.variational import VariationalEngine
 from polyarm.models import LinearGaussian, LinearMixture
 from polyarm.types import AnyEngine
@@ -17,9 +18,11 @@ def gibbs(arms: Sequence[LinearMixture], sweeps: int = 1, split_merge: int = 1, 
     return GibbsEngine(arms, Sweeps(sweeps, 0.0, split_merge), **options)
 
 
-def budget(arms: Sequence[LinearMixture], moves: int = 64, split_merge: int = 0, **options: Any) -> AnyEngine:
-    """A constant number of moves after every reward: the default."""
-    return GibbsEngine(arms, Budget(moves, split_merge), **options)
+def budget(
+    arms: Sequence[LinearMixture], moves: int = 64, split_merge: int = 0, young: int = 320, **options: Any
+) -> AnyEngine:
+    """A constant number of moves after every reward, more while an arm is young: the default."""
+    return GibbsEngine(arms, Budget(moves, split_merge, young), **options)
 
 
 def conjugate(arms: Sequence[LinearMixture]) -> AnyEngine:

@@ -30,7 +30,7 @@ from polyarm.kernels.component import (
     residuals,
 )
 from polyarm.kernels.gibbs import EVER, NEXT, ROWS, add, close_place, has_room, open_place, remove
-from polyarm.kernels.means import MAX_STICKS, TAIL, draw_atom, draw_stick, locate
+from polyarm.kernels.means import MAX_STICKS, TAIL, add_normal, draw_stick, locate
 from polyarm.kernels.seating import draw_index
 from polyarm.types import Array, IntArray, Rng
 
@@ -400,6 +400,13 @@ def learn(
 
 
 @kernel
+def draw_dish(m: float, q: float, a: float, b: float, k: int, atom: Array, noise: Array, rng: Rng) -> None:
+    """Write one draw of a dish: its noise variance and x'w."""
+    noise[k] = b / rng.standard_gamma(a)
+    atom[k] = m + math.sqrt(noise[k] * q) * rng.standard_normal()
+
+
+@kernel
 def draw_menu(
     T: Array,
     label: IntArray,
@@ -412,14 +419,18 @@ def draw_menu(
     m0: float,
     q0: float,
     atom: Array,
+    noise: Array,
     share: Array,
     rng: Rng,
 ) -> int:
-    """Write atoms and cumulative shares of a posterior draw of the menu: dishes, then unseen ones; return how many."""
+    """Write a posterior draw of the menu: dishes, then unseen ones; return how many.
+
+    atom is x'w of each, noise its variance, share what it and those before it have of the menu.
+    """
     new = rules[2] + K * rules[3]
     total = 0.0
     for k in range(K):
-        atom[k] = draw_atom(m[k], q[k], law[0] + 0.5 * T[COUNT, k], T[SCALE, k], rng)
+        draw_dish(m[k], q[k], law[0] + 0.5 * T[COUNT, k], T[SCALE, k], k, atom, noise, rng)
         total += rng.standard_gamma(menu[label[k]] - rules[3])
         share[k] = total
     left = rng.standard_gamma(new) if K > 0 else 1.0
@@ -432,10 +443,10 @@ def draw_menu(
         if left < TAIL:
             break
         left -= left * draw_stick(new, j, rules[3], rng)
-        atom[Q] = draw_atom(m0, q0, law[0], law[1], rng)
+        draw_dish(m0, q0, law[0], law[1], Q, atom, noise, rng)
         share[Q] = 1.0 - left
         Q += 1
-    atom[Q] = draw_atom(m0, q0, law[0], law[1], rng)
+    draw_dish(m0, q0, law[0], law[1], Q, atom, noise, rng)
     share[Q] = 1.0
     return Q + 1
 
@@ -448,30 +459,32 @@ def draw_arm(
     arms: IntArray,
     a: int,
     rules: Array,
-    atom: Array,
     share: Array,
     Q: int,
+    weight: Array,
     rng: Rng,
-) -> float:
-    """The mean of an arm given the menu: table weights, and a tail whose dishes are ordered from the menu."""
-    total = value = 0.0
+) -> None:
+    """Write the weight of each of the menu's Q dishes in an arm: of its tables, and of a tail ordered from the menu."""
+    weight[:Q] = 0.0
+    total = 0.0
     for t in range(arms[a, SEEN]):
         if guests[a, t] > 0:
             g = rng.standard_gamma(guests[a, t] - rules[1])
             total += g
-            value += g * atom[place[dish[a, t]]]
+            weight[place[dish[a, t]]] += g
     new = rules[0] + rules[1] * arms[a, TABLES]
     left = rng.standard_gamma(new) if total > 0.0 else 1.0
     total += left
-    value /= total
+    for k in range(Q):
+        weight[k] /= total
     left /= total
     for j in range(1, MAX_STICKS):
         if left < TAIL:
             break
         part = left * draw_stick(new, j, rules[1], rng)
-        value += part * atom[np.searchsorted(share[:Q], rng.random(), side="right")]
+        weight[np.searchsorted(share[:Q], rng.random(), side="right")] += part
         left -= part
-    return value + left * atom[np.searchsorted(share[:Q], rng.random(), side="right")]
+    weight[np.searchsorted(share[:Q], rng.random(), side="right")] += left
 
 
 @kernel
@@ -496,11 +509,55 @@ def draw_means(
     m, q, m0, q0 = np.empty(K), np.empty(K), np.empty(1), np.empty(1)
     locate(T, K, x, m, q)
     locate(prior.reshape(-1, 1), 1, x, m0, q0)
-    atom, share = np.empty(K + MAX_STICKS + 1), np.empty(K + MAX_STICKS + 1)
+    room = K + MAX_STICKS + 1
+    atom, noise, share, weight = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
     for draw in range(out.shape[0]):
-        Q = draw_menu(T, labels[0], K, law, menu, rules, m, q, m0[0], q0[0], atom, share, rng)
+        Q = draw_menu(T, labels[0], K, law, menu, rules, m, q, m0[0], q0[0], atom, noise, share, rng)
         for a in range(out.shape[1]):
-            out[draw, a] = draw_arm(labels[1], dish, guests, arms, a, rules, atom, share, Q, rng)
+            draw_arm(labels[1], dish, guests, arms, a, rules, share, Q, weight, rng)
+            out[draw, a] = weighted_mean(weight, atom, Q)
+
+
+@kernel
+def weighted_mean(weight: Array, atom: Array, Q: int) -> float:
+    """Sum of weight times atom."""
+    value = 0.0
+    for k in range(Q):
+        value += weight[k] * atom[k]
+    return value
+
+
+@kernel
+def draw_densities(
+    T: Array,
+    labels: IntArray,
+    size: IntArray,
+    prior: Array,
+    law: Array,
+    menu: IntArray,
+    dish: IntArray,
+    guests: IntArray,
+    arms: IntArray,
+    rules: Array,
+    x: Array,
+    a: int,
+    grid: Array,
+    out: Array,
+    source: Stream,
+) -> None:
+    """Fill out (n_draws, len(grid)), zeros before, with posterior draws of the density of an arm's reward."""
+    rng = generator(source)
+    K = size[0]
+    m, q, m0, q0 = np.empty(K), np.empty(K), np.empty(1), np.empty(1)
+    locate(T, K, x, m, q)
+    locate(prior.reshape(-1, 1), 1, x, m0, q0)
+    room = K + MAX_STICKS + 1
+    atom, noise, share, weight = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    for draw in range(out.shape[0]):
+        Q = draw_menu(T, labels[0], K, law, menu, rules, m, q, m0[0], q0[0], atom, noise, share, rng)
+        draw_arm(labels[1], dish, guests, arms, a, rules, share, Q, weight, rng)
+        for k in range(Q):
+            add_normal(out[draw], grid, weight[k], atom[k], noise[k])
 
 
 @kernel

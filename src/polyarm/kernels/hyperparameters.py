@@ -1,25 +1,29 @@
-"""Concentration and discount drawn given the seating, shared by all arms.
+"""Concentration, discount and scale of the base measure drawn given the seating, shared by all arms.
 
 K_a, n_a   components and rewards of arm a (n_a is soft when rewards fade)
 c          concentration, prior Gamma(shape, rate)
 d          discount, prior Beta(alpha, beta) cut off at MOST
-laws       (A, 4)  a0, b0, c, d of every arm;  beliefs (4,)  shape, rate, alpha, beta
+b          scale b0 of the base measure's inverse gamma, prior Gamma(shape, rate);  component k has scale b + D_k
+laws       (A, 4)  a0, b, c, d of every arm;  beliefs (6,)  shape, rate, alpha, beta, shape of b, rate of b
+which      what a slice moves: CONCENTRATION (in log c), DISCOUNT (in logit d) or BASE_SCALE (in log b)
 
 d = 0:  eta_a ~ Beta(c + 1, n_a),  s_a ~ Bernoulli(n_a / (n_a + c)),
         c ~ Gamma(shape + sum K_a - sum s_a, rate - sum log eta_a)                       (Escobar & West 1995)
 d > 0:  slices of  sum_a log EPPF(c, d) + log prior  in log c and in logit d              (Neal 2003)
+b:      a slice of  sum_k [a0 log b - (a0 + n_k/2) log(b + D_k)] + log prior  in log b, noise variances integrated out
 """
 
 import math
 
 from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.component import COUNT, refresh
+from polyarm.kernels.component import COUNT, SCALE, prior_log_predictive, refresh
 from polyarm.kernels.means import n_held
 from polyarm.kernels.seating import log_partition
 from polyarm.types import Array, IntArray, Rng
 
+CONCENTRATION, DISCOUNT, BASE_SCALE = 0, 1, 2
 MOST = 0.95  # a larger discount makes stick-breaking endless
-STEP = 1.5  # first width of a slice in log c or logit d
+STEP = 1.5  # first width of a slice in log c, logit d or log b
 MAX_STEPS = 30
 CLOSED = 1e-12  # a slice this narrow holds nothing but the point itself
 
@@ -51,33 +55,45 @@ def log_target(c: float, d: float, beliefs: Array, tables: Array, sizes: IntArra
 
 
 @kernel
-def target_at(u: float, of_discount: bool, c: float, d: float, beliefs: Array, tables: Array, sizes: IntArray) -> float:
-    """The target where u is the new log c or logit d."""
-    if of_discount:
-        return log_target(c, 1.0 / (1.0 + math.exp(-u)), beliefs, tables, sizes)
-    return log_target(math.exp(u), d, beliefs, tables, sizes)
+def log_scale_target(b: float, beliefs: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
+    """Log density of log b given the seating; tables hold the scales that belong to the present one, laws[:, 1]."""
+    total = beliefs[4] * math.log(b) - beliefs[5] * b
+    for arm in range(sizes.shape[0]):
+        a0 = laws[arm, 0]
+        for k in range(sizes[arm, 0]):
+            D = max(tables[arm, SCALE, k] - laws[arm, 1], 0.0)
+            total += a0 * math.log(b) - (a0 + 0.5 * tables[arm, COUNT, k]) * math.log(b + D)
+    return total
 
 
 @kernel
-def draw_slice(
-    u: float, of_discount: bool, c: float, d: float, beliefs: Array, tables: Array, sizes: IntArray, rng: Rng
-) -> float:
+def target_at(u: float, which: int, beliefs: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
+    """The target where u is the new log c, logit d or log b and the others are as in laws."""
+    if which == BASE_SCALE:
+        return log_scale_target(math.exp(u), beliefs, laws, tables, sizes)
+    if which == DISCOUNT:
+        return log_target(laws[0, 2], 1.0 / (1.0 + math.exp(-u)), beliefs, tables, sizes)
+    return log_target(math.exp(u), laws[0, 3], beliefs, tables, sizes)
+
+
+@kernel
+def draw_slice(u: float, which: int, beliefs: Array, laws: Array, tables: Array, sizes: IntArray, rng: Rng) -> float:
     """A slice move of u, by stepping out and shrinking in."""
-    level = target_at(u, of_discount, c, d, beliefs, tables, sizes) + math.log(rng.random())
+    level = target_at(u, which, beliefs, laws, tables, sizes) + math.log(rng.random())
     low = u - STEP * rng.random()
     high = low + STEP
     up = int(rng.random() * MAX_STEPS)
     for _ in range(MAX_STEPS - 1 - up):
-        if target_at(low, of_discount, c, d, beliefs, tables, sizes) <= level:
+        if target_at(low, which, beliefs, laws, tables, sizes) <= level:
             break
         low -= STEP
     for _ in range(up):
-        if target_at(high, of_discount, c, d, beliefs, tables, sizes) <= level:
+        if target_at(high, which, beliefs, laws, tables, sizes) <= level:
             break
         high += STEP
     while True:
         new = low + (high - low) * rng.random()
-        if target_at(new, of_discount, c, d, beliefs, tables, sizes) > level:
+        if target_at(new, which, beliefs, laws, tables, sizes) > level:
             return new
         if high - low < CLOSED:
             return u
@@ -99,17 +115,35 @@ def redraw(
 ) -> None:
     """Draw the learned ones of concentration and discount again, for all arms."""
     rng = generator(source)
-    c, d = laws[0, 2], laws[0, 3]
     if learn_concentration:
-        if d == 0.0:
-            c = draw_concentration(c, beliefs[0], beliefs[1], tables, sizes, rng)
+        c = laws[0, 2]
+        if laws[0, 3] == 0.0:
+            laws[:, 2] = draw_concentration(c, beliefs[0], beliefs[1], tables, sizes, rng)
         else:
-            c = math.exp(draw_slice(math.log(c), False, c, d, beliefs, tables, sizes, rng))
+            laws[:, 2] = math.exp(draw_slice(math.log(c), CONCENTRATION, beliefs, laws, tables, sizes, rng))
     if learn_discount:
-        d = 1.0 / (1.0 + math.exp(-draw_slice(math.log(d / (1.0 - d)), True, c, d, beliefs, tables, sizes, rng)))
-    for arm in range(sizes.shape[0]):
-        laws[arm, 2] = c
-        laws[arm, 3] = d
-        if learn_discount:
+        d = laws[0, 3]
+        u = draw_slice(math.log(d / (1.0 - d)), DISCOUNT, beliefs, laws, tables, sizes, rng)
+        laws[:, 3] = 1.0 / (1.0 + math.exp(-u))
+        for arm in range(sizes.shape[0]):
             for k in range(sizes[arm, 0]):
-                refresh(tables[arm], k, laws[arm, 0], d)
+                refresh(tables[arm], k, laws[arm, 0], laws[arm, 3])
+
+
+@kernel
+def redraw_scale(tables: Array, sizes: IntArray, laws: Array, beliefs: Array, source: Stream) -> None:
+    """Draw the scale of the base measure again, for all arms; the rewards' prior densities are then out of date."""
+    u = draw_slice(math.log(laws[0, 1]), BASE_SCALE, beliefs, laws, tables, sizes, generator(source))
+    b = math.exp(u)
+    for arm in range(sizes.shape[0]):
+        for k in range(sizes[arm, 0]):
+            tables[arm, SCALE, k] = b + max(tables[arm, SCALE, k] - laws[arm, 1], 0.0)
+            refresh(tables[arm], k, laws[arm, 0], laws[arm, 3])
+        laws[arm, 1] = b
+
+
+@kernel
+def rate_rewards(data: Array, n: int, prior: Array, a0: float) -> None:
+    """Write anew what the prior says of the first n rewards of an arm (layout of gibbs.py)."""
+    for i in range(n):
+        data[i, data.shape[1] - 1] = prior_log_predictive(prior, a0, data, i)

@@ -193,7 +193,12 @@ def draw_density(T: Array, K: int, law: Array, prior: Array, x: Array, grid: Arr
 @kernel
 def add_atom(density: Array, grid: Array, weight: float, m: float, q: float, variance: float, rng: Rng) -> None:
     """Add weight times the normal density of an atom with that noise variance and a drawn mean."""
-    mean = m + math.sqrt(variance * q) * rng.standard_normal()
+    add_normal(density, grid, weight, m + math.sqrt(variance * q) * rng.standard_normal(), variance)
+
+
+@kernel
+def add_normal(density: Array, grid: Array, weight: float, mean: float, variance: float) -> None:
+    """Add weight times a normal density."""
     if weight <= 0.0:
         return
     scale = weight / math.sqrt(2.0 * math.pi * variance)

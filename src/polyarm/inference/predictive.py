@@ -1,0 +1,21 @@
+"""The posterior predictive distribution of a reward, from the components that it may belong to."""
+
+import numpy as np
+
+from polyarm.kernels import means
+from polyarm.kernels.component import COUNT, SCALE
+from polyarm.models import StudentMixture
+from polyarm.types import Array
+
+
+def student_mixture(columns: Array, mass: Array, shape: float, context: Array) -> StudentMixture:
+    """Components weighted by mass: sum_k mass_k t(2 a_k, x'U_k, sqrt(b_k/a_k (1 + x'V_k x))), a_k = shape + n_k/2.
+
+    columns (rows, K) are laid out as in kernels.component; the prior's is an empty component.  The masses need not
+    sum to one.
+    """
+    K = columns.shape[1]
+    m, q = np.empty(K), np.empty(K)
+    means.locate(columns, K, context, m, q)
+    a = shape + 0.5 * columns[COUNT]
+    return StudentMixture(mass / mass.sum(), 2 * a, m, np.sqrt(columns[SCALE] / a * (1 + q)))

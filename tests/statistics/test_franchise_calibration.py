@@ -1,0 +1,226 @@
+"""Simulation-based calibration of the hierarchical model: the sampler passes, planted bugs do not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from polyarm.inference.franchise import FranchiseState, HierarchicalEngine, redraw_concentration
+from polyarm.kernels import component, franchise, gibbs
+from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
+from polyarm.types import Array, IntArray, Rng
+from tests.statistics.mutants import mutant
+from tests.statistics.test_calibration import POINT, REJECTED, contexts, rank_of_truth, uniformity_p_value
+
+Sampler = Callable[[HierarchicalEngine, FranchiseState, Rng], FranchiseState]
+Draw = Callable[[HierarchicalEngine, FranchiseState, Rng], Array]
+N_ARMS = 2
+
+
+class Story(NamedTuple):
+    """Rewards with the arm, table and dish that each came from, and the mean of every arm at POINT."""
+
+    X: Array
+    y: Array
+    arm: IntArray
+    table: IntArray
+    dish: IntArray
+    means: Array
+
+
+def model_of(discount: float, shared_concentration: float, shared_discount: float) -> HierarchicalMixture:
+    base = NormalInverseGamma(2, 0.3, [[40.0, -38.0], [-38.0, 40.0]], 3.0, 2.0)
+    return HierarchicalMixture(base, 0.8, discount, shared_concentration, shared_discount)
+
+
+def told(model: HierarchicalMixture, n_each: int, rng: Rng) -> Story:
+    """The joint distribution forwards: a stick of an arm is a table, which orders its dish from the menu's sticks."""
+    menu = LinearMixture(model.base, model.shared_concentration, model.shared_discount).sample_params(rng)
+    X = np.tile(contexts(n_each), (N_ARMS, 1))
+    arm = np.repeat(np.arange(N_ARMS), n_each)
+    table, dish, means = np.empty_like(arm), np.empty_like(arm), np.empty(N_ARMS)
+    for a in range(N_ARMS):
+        weights = LinearMixture(model.base, model.concentration, model.discount).sample_weights(rng)
+        order = rng.choice(len(menu.weights), size=len(weights), p=menu.weights / menu.weights.sum())
+        means[a] = weights @ menu.coefficients[order] @ POINT / weights.sum()
+        table[arm == a] = rng.choice(len(weights), size=n_each, p=weights / weights.sum())
+        dish[arm == a] = order[table[arm == a]]
+    y = np.einsum("ij,ij->i", X, menu.coefficients[dish])
+    return Story(X, y + np.sqrt(menu.noise_var[dish]) * rng.standard_normal(len(y)), arm, table, dish, means)
+
+
+def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
+    """The state in which every reward sits at the table it came from."""
+    n = len(story.y)
+    columns, roots, law = engine._prior
+    z = np.unique(story.dish, return_inverse=True)[1]
+    data = np.column_stack([story.X, story.y, np.zeros(n)])
+    for i in range(n):
+        data[i, -1] = component.prior_log_predictive(columns, law[0], data, i)
+    state = engine.init()
+    dish, guests = np.zeros((2, N_ARMS, n + 1), np.int64)
+    arms, seat = np.zeros((N_ARMS, 3), np.int64), np.empty(n, np.int64)
+    dishes, labels, size = np.zeros((len(columns), 4 * n)), np.tile(np.arange(4 * n), (2, 1)), state.size
+    menu = np.zeros(4 * n, np.int64)
+    for k in range(z.max() + 1):
+        gibbs.open_place(dishes, labels[0], labels[1], size, columns)
+        component.rebuild(dishes, k, columns, roots[0], data, z, n, k, -1)
+        component.refresh(dishes, k, law[0], law[3])
+    for a in range(N_ARMS):
+        own = story.arm == a
+        seat[own] = np.unique(story.table[own], return_inverse=True)[1]
+        for t in range(seat[own].max() + 1):
+            dish[a, t] = z[own][seat[own] == t][0]
+            guests[a, t] = (seat[own] == t).sum()
+            menu[dish[a, t]] += 1
+        arms[a] = seat[own].max() + 1, seat[own].max() + 1, own.sum()
+    size[1:] = n
+    return state._replace(
+        dishes=dishes,
+        labels=labels,
+        data=data,
+        z=z,
+        arm_of=story.arm.copy(),
+        seat=seat,
+        menu=menu,
+        dish=dish,
+        guests=guests,
+        arms=arms,
+    )
+
+
+def summary(state: FranchiseState) -> list[float]:
+    """Dishes, tables of both arms, and the guests of the fullest table."""
+    return [float(state.size[0]), float(state.arms[:, 0].sum()), float(state.guests.max())]
+
+
+def move(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> FranchiseState:
+    """Rewards, tables, rewards: the same read backwards, as calibration asks."""
+    n = len(state.data)
+    return engine.move_rewards(engine.move_tables(engine.move_rewards(state, n, rng), 2, rng), n, rng)
+
+
+def draw_means(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> Array:
+    return np.asarray(engine.draw_means(state, POINT, 1, rng)[0])
+
+
+def calibration_ranks(
+    model: HierarchicalMixture, n_each: int, sampler: Sampler, draw: Draw, runs: int, seed: int
+) -> IntArray:
+    """Ranks (runs, 5) of one mean, the gap of the means and the summary among 19 draws, both ways from the truth."""
+    rng, engine = np.random.default_rng(seed), HierarchicalEngine(model, N_ARMS)
+    ranks = np.empty((runs, 5), np.int64)
+    for run in range(runs):
+        story = told(model, n_each, rng)
+        values = [[story.means[0], story.means[0] - story.means[1], *summary(seated(engine, story))]]
+        position = int(rng.integers(20))
+        for steps in (position, 19 - position):
+            state = seated(engine, story)
+            for _ in range(steps):
+                state = sampler(engine, state, rng)
+                means = draw(engine, state, rng)
+                values.append([means[0], means[0] - means[1], *summary(state)])
+        ranks[run] = [rank_of_truth(column, rng) for column in np.array(values).T]
+    return ranks
+
+
+LAWS = [((0.0, 1.0, 0.0), 10, 800), ((0.4, 1.0, 0.25), 10, 800), ((0.6, 0.2, 0.0), 6, 200), ((0.4, 1.0, 0.5), 4, 200)]
+
+
+@pytest.mark.parametrize(("law", "n_each", "runs"), LAWS)
+def test_ranks_of_the_truth_are_uniform(law: tuple[float, float, float], n_each: int, runs: int) -> None:
+    assert uniformity_p_value(calibration_ranks(model_of(*law), n_each, move, draw_means, runs, seed=2)) > REJECTED
+
+
+def moves_with(replaced: dict[str, Callable[..., Any]], n_moves: int) -> Sampler:
+    """Moves of single rewards in plain Python with a planted bug."""
+    leave, sit = mutant(franchise.leave, replaced), mutant(franchise.sit, replaced)
+
+    def sampler(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> FranchiseState:
+        columns, roots, law = engine._prior
+        books = (state.dishes, *state.labels, state.size, columns, roots, law, *state[3:11])
+        for _ in range(n_moves):
+            i = int(rng.integers(state.size[1]))
+            leave(*books, i)
+            sit(*books, state.rules, i, rng)
+        return state
+
+    return sampler
+
+
+def printed_table_mass(rules: Array, n_tables: int, n_dishes: int) -> float:
+    """The appendix's new-table mass, with the number of dishes instead of the arm's tables."""
+    return float(rules[0] + rules[1] * n_dishes)
+
+
+def plain_dish_mass(rules: Array, n_dishes: int) -> float:
+    """A new dish without its discount."""
+    return float(rules[2])
+
+
+def draw_apart(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> Array:
+    """Every arm with a menu of its own instead of one for all."""
+    return np.diag(engine.draw_means(state, POINT, N_ARMS, rng))
+
+
+BUGS = [
+    pytest.param((0.0, 1.0, 0.0), 10, 800, move, draw_apart, id="a menu for every arm"),
+    pytest.param(
+        (0.6, 0.2, 0.0), 6, 200, moves_with({"new_table_mass": printed_table_mass}, 12), draw_means, id="printed mass"
+    ),
+    pytest.param(
+        (0.4, 1.0, 0.5), 4, 200, moves_with({"new_dish_mass": plain_dish_mass}, 8), draw_means, id="no shared discount"
+    ),
+]
+
+
+@pytest.mark.parametrize(("law", "n_each", "runs", "sampler", "draw"), BUGS)
+def test_planted_bugs_are_rejected(
+    law: tuple[float, float, float], n_each: int, runs: int, sampler: Sampler, draw: Draw
+) -> None:
+    ranks = calibration_ranks(model_of(*law), n_each, sampler, draw, runs, seed=2)
+    assert uniformity_p_value(ranks) < REJECTED
+
+
+# -- learned concentrations
+
+
+def learned_ranks(redraw: Callable[[HierarchicalEngine, FranchiseState, Rng], None], runs: int, seed: int) -> IntArray:
+    """Ranks of both concentrations, which are Gamma(2, 2), one mean and the summary among 19 draws."""
+    rng, n_each = np.random.default_rng(seed), 10
+    start = model_of(0.2, 1.0, 0.0)  # a slice for the arms' concentration, Escobar and West's draw for the menu's
+    belief = (2.0, 2.0)
+    engine = HierarchicalEngine(start, N_ARMS, learn_concentration=belief, learn_shared_concentration=belief)
+    ranks = np.empty((runs, 6), np.int64)
+    for run in range(runs):
+        concentrations = rng.gamma(2.0, size=2) / 2.0
+        model = replace(start, concentration=concentrations[0], shared_concentration=concentrations[1])
+        story, truth = told(model, n_each, rng), HierarchicalEngine(model, N_ARMS)
+        values = [[*concentrations, story.means[0], *summary(seated(truth, story))]]
+        position = int(rng.integers(20))
+        for steps in (position, 19 - position):
+            state = seated(truth, story)
+            for _ in range(steps):
+                redraw(engine, state, rng)
+                state = move(engine, state, rng)
+                redraw(engine, state, rng)
+                values.append([*state.rules[[0, 2]], draw_means(engine, state, rng)[0], *summary(state)])
+        ranks[run] = [rank_of_truth(column, rng) for column in np.array(values).T]
+    return ranks
+
+
+def redraw(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> None:
+    engine.redraw_hyperparameters(state, rng)
+
+
+def redraw_from_rewards(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> None:
+    """The menu's concentration given how many rewards, not tables, have each dish."""
+    engine.redraw_hyperparameters(state, rng)
+    redraw_concentration([np.unique(state.z, return_counts=True)[1]], state.rules[2:], (2.0, 2.0), rng)
+
+
+def test_learned_concentrations_are_calibrated() -> None:
+    assert uniformity_p_value(learned_ranks(redraw, 600, seed=3)) > REJECTED
+    assert uniformity_p_value(learned_ranks(redraw_from_rewards, 600, seed=3)) < REJECTED
