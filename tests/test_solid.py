@@ -59,8 +59,10 @@ def told(engine: AnyEngine, X: Array, y: Array, seed: int = 0) -> Any:
         ({"discount": 1.0}, "discount must be a number below 1, got 1.0"),
         ({"moves": -1}, "moves must be an integer of at least 0, got -1"),
         ({"moves": 2.5}, "moves must be an integer of at least 0, got 2.5"),
+        ({"memory": 0}, "memory must be an integer of at least 1, got 0"),
+        ({"learn_concentration": (1.0, -1.0)}, "learn_concentration must be two positive numbers"),
         ({"draws": "some"}, "draws must be one of exact, paper, weights, got 'some'"),
-        ({"colour": "red"}, "options of policy 'dirichlet' must be its settings, got .*colour"),
+        ({"colour": "red"}, "options of engine 'budget' must be its settings, got .*colour"),
     ],
 )
 def test_impossible_settings_are_named(settings: dict[str, Any], match: str) -> None:

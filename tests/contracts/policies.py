@@ -15,6 +15,7 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "pitman-yor": lambda n, d: make_policy("pitman-yor", n, d),
     "dirichlet by particles": lambda n, d: make_policy("dirichlet", n, d, engine="particles"),
     "dirichlet that forgets": lambda n, d: make_policy("dirichlet", n, d, memory=20, half_life=50.0),
+    "dirichlet, learned": lambda n, d: make_policy("dirichlet", n, d, learn_concentration=(1, 1), learn_scale=(1, 1)),
     "hierarchical": lambda n, d: make_policy("hierarchical", n, d, moves=8),
     "linear": lambda n, d: make_policy("linear", n, d),
     "linear-showdown": lambda n, d: make_policy("linear-showdown", n, d),
@@ -32,6 +33,5 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "greedy": lambda n, d: Greedy(ENGINES["dirichlet, budget"](n, d)),
     "bayes-ucb": lambda n, d: BayesUCB(ENGINES["dirichlet, budget"](n, d), n_draws=20),
 }
-SHARING = {
-    name for name in POLICIES if name.startswith("nonparametric") and name != "nonparametric-paper"
-}  # policies whose arms learn from each other
+SHARING = {name for name in POLICIES if name.startswith("nonparametric") and name != "nonparametric-paper"}
+SHARING |= {"dirichlet, learned"}  # policies whose arms learn from each other

@@ -42,23 +42,17 @@ def dirichlet(
     prior_covariance: ArrayLike = 1.0,
     prior_shape: float = 1.0,
     prior_scale: float = 1.0,
-    draws: Draws = "exact",
-    moves: int = 64,
     engine: str = "budget",
-    memory: int | None = None,
-    half_life: float | None = None,
+    **inference: Any,
 ) -> AnyPolicy:
     """The paper's model, our inference: Dirichlet-process mixtures, exact draws of the mean, constant time per reward.
 
-    `engine` names another way to infer; `memory` bounds the state, `half_life` forgets: see GibbsEngine.
+    `engine` names a way to infer and `inference` are its settings: moves, draws, memory, half_life, split_merge,
+    learn_concentration, learn_discount and learn_scale of GibbsEngine, or those of another engine.
     """
     base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
     arms = [LinearMixture(base, concentration, discount)] * n_arms
-    options: dict[str, Any] = {"moves": moves} if engine == "budget" else {}
-    if engine in ("budget", "gibbs"):
-        options["draws"] = draws
-    options |= {name: value for name, value in (("memory", memory), ("half_life", half_life)) if value is not None}
-    return ThompsonSampling(make_engine(engine, arms, **options))
+    return ThompsonSampling(make_engine(engine, arms, **inference))
 
 
 def nonparametric(
@@ -136,12 +130,15 @@ def hierarchical(
     prior_covariance: ArrayLike = 1.0,
     prior_shape: float = 1.0,
     prior_scale: float = 1.0,
-    moves: int = 64,
+    **inference: Any,
 ) -> AnyPolicy:
-    """Mixtures whose components the arms share (the paper's appendix A): arms learn from each other's rewards."""
+    """Mixtures whose components the arms share (the paper's appendix A): arms learn from each other's rewards.
+
+    `inference` are the settings of HierarchicalEngine.
+    """
     base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
     model = HierarchicalMixture(base, concentration, discount, shared_concentration, shared_discount)
-    return ThompsonSampling(HierarchicalEngine(model, n_arms, moves))
+    return ThompsonSampling(HierarchicalEngine(model, n_arms, **inference))
 
 
 def linear(
