@@ -1,6 +1,6 @@
 """The measurements behind docs/explanation/default-policy.md: run them, then write the page's tables.
 
-    python benchmarks/default_policy.py run   [--realizations 500] [--only mixture-a,linear] [--policies final,linear]
+    python benchmarks/default_policy.py run   [--realizations 500] [--only mixture-a,linear] [--policies "final;linear"]
     python benchmarks/default_policy.py long  [--realizations 20]       T = 20 000
     python benchmarks/default_policy.py time                            against linear Thompson sampling in NumPy
     python benchmarks/default_policy.py tables                          prints the tables from the results so far
@@ -309,10 +309,10 @@ def main() -> None:
     parser.add_argument("--realizations", type=int, default=500)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default=",".join(environments()))
-    parser.add_argument("--policies", default=",".join(LADDER))
+    parser.add_argument("--policies", default=";".join(LADDER))
     given = parser.parse_args()
     if given.what == "run":
-        study(given.policies.split(","), given.only.split(","), given.realizations, given.workers)
+        study(given.policies.split(";"), given.only.split(","), given.realizations, given.workers)
     elif given.what == "long":
         study(["final"], given.only.split(","), given.realizations, given.workers, LONG)
     elif given.what == "time":
