@@ -8,7 +8,7 @@ import numpy as np
 from polyarm.experiments import figures
 from polyarm.experiments.curves import regret_curves
 from polyarm.experiments.paper.baselines import baseline_panel
-from polyarm.experiments.paper.panels import Outcome, Panel, PanelTarget, panel_figure
+from polyarm.experiments.paper.panels import Outcome, Panel, PanelTarget
 from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES
 from polyarm.experiments.sections import Section
 from polyarm.experiments.statistics import z_score
@@ -52,12 +52,24 @@ def curve_rows(outcome: Outcome) -> list[tuple[Cell, ...]]:
     return rows
 
 
+def curve_figure(outcome: Outcome, title: str) -> Any:
+    """The first 200 steps, and all."""
+    figure, axes = figures.new_figure(1, 2)
+    draw_curves(axes[0, 0], outcome)
+    axes[0, 0].set_xlim(0, 210)
+    axes[0, 0].set_ylim(0, 300)
+    draw_curves(axes[0, 1], outcome)
+    figures.share_legend(figure, axes.flat)
+    figure.suptitle(f"{title} (mean; crosses: published)")
+    return figure
+
+
 def draw_curves(axes: Any, outcome: Outcome) -> None:
     """Mean expected regret, and a cross for every published value."""
     curves = outcome.named(regret_curves(outcome.results))
     figures.draw_curves(axes, curves, "cumulative expected regret", outcome.panel.scenario, floor=0.0)
     for position, entry in enumerate(outcome.entries):
-        style = {"color": figures.style_of(position)["color"], "zorder": 5, "clip_on": False}
+        style = {"color": figures.style_of(position)["color"], "zorder": 5}
         axes.plot(CURVE_STEPS, LINEAR_CURVES[entry.name], "X", markersize=7, markeredgecolor="white", **style)
     axes.set_ylim(bottom=0)
 
@@ -71,10 +83,9 @@ class LinearCurves:
 
     def run(self, place: Workplace) -> Section:
         """Table with z-scores at the steps of the published curves, and all curves with these values."""
-        outcomes = PanelTarget(self.name, self.title, (curve_panel(),)).outcomes(place)
-        table = Table(self.title, HEADS, tuple(row for outcome in outcomes for row in curve_rows(outcome)))
-        figure = panel_figure(outcomes, draw_curves, f"{self.title} (mean; crosses: published)")
-        return Section(self.name, self.title, NOTE, table, figure)
+        (outcome,) = PanelTarget(self.name, self.title, (curve_panel(),)).outcomes(place)
+        table = Table(self.title, HEADS, tuple(curve_rows(outcome)))
+        return Section(self.name, self.title, NOTE, table, curve_figure(outcome, self.title))
 
 
 TARGET = LinearCurves()
