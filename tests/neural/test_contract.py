@@ -186,12 +186,25 @@ def test_bad_settings() -> None:
         presets.make_policy("neural-rms", A, D, sampling_root="fixed")
     with pytest.raises(InvalidArgument, match="training_steps must be"):
         presets.make_policy("neural-rms", A, D, training_steps=0)
+    with pytest.raises(InvalidArgument, match="lr_decay must be at least 0"):
+        presets.make_policy("bnn-alpha", A, D, lr_decay=-0.5)
+    with pytest.raises(UnknownName, match="optimizer must be one of adam, rms"):
+        presets.make_policy("bnn-variational", A, D, optimizer="sgd")
     with pytest.raises(InvalidArgument, match="seeds must be one non-negative integer per realisation"):
         simulate("neural-rms", WORLDS, [1, 2])
     with pytest.raises(InvalidArgument, match="device must be one that JAX finds here"):
         simulate("neural-rms", WORLDS, SEEDS, device="abacus")
     with pytest.raises(InvalidArgument, match="worlds must be"):
         simulate("neural-rms", world_of(0), SEEDS)
+
+
+def test_options_reach_the_baseline() -> None:
+    noisy: Any = presets.make_learner("neural-param-noise", A, D, noise_sd=0.2, eps=0.3, eps_decay=1.0)
+    assert (noisy.noise_sd, noisy.eps, noisy.eps_decay) == (0.2, 0.3, 1.0)
+    linear: Any = presets.make_learner("neural-linear", A, D, posterior_freq=3, prior_shape=1, prior_rate=2, ridge=0.5)
+    assert (linear.posterior_every, linear.prior_shape, linear.prior_rate, linear.ridge) == (3, 1, 2, 0.5)
+    alpha: Any = presets.make_learner("bnn-alpha", A, D, n_draws=20, n_long_calls=10, lr_decay=0.5, optimizer="rms")
+    assert (alpha.n_draws, alpha.n_long_calls, alpha.lr_decay, alpha.rule) == (20, 10, 0.5, "rms")
 
 
 def test_published_options() -> None:
