@@ -4,9 +4,13 @@ Plays exactly the worlds and seeds of `polyarm reproduce` and writes one file of
 `neural_collect.py` makes the results of the runner.  Needs NumPy, SciPy, JAX and optax, but not Numba or PyArrow.
 
     python benchmarks/neural_study.py --out DIR --limit 540 neural-rms@mixture-a:0-500 multitask-gp@linear:0-50 ...
+
+A job is policy@scenario:start-end, with the settings of the published table; policy:stated@... has those of the
+paper's text, policy:option=value,...@... any others.
 """
 
 import argparse
+import ast
 import hashlib
 import importlib.util
 import subprocess
@@ -23,7 +27,7 @@ import numpy as np
 
 import polyarm
 from polyarm.environments.presets import Scenario, make_scenario
-from polyarm.neural.presets import LINEAR_SCENARIOS, NAMES, published_options
+from polyarm.neural.presets import LINEAR_SCENARIOS, NAMES, published_options, stated_options
 from polyarm.neural.simulate import simulate
 from polyarm.types import World
 
@@ -55,20 +59,14 @@ PLANS = {
 
 
 class Job(NamedTuple):
-    """Some realisations of one policy on one scenario."""
+    """Some realisations of one policy on one scenario: its label in the results, its name and its options."""
 
+    label: str
     policy: str
+    options: dict[str, Any]
     scenario: str
     start: int
     end: int
-
-    @property
-    def label(self) -> str:
-        """Name of the policy in the results, as `polyarm reproduce` has it."""
-        if self.scenario not in LINEAR_SCENARIOS:
-            return self.policy
-        options = published_options(self.policy, self.scenario)
-        return f"{self.policy}:" + ",".join(f"{key}={value}" for key, value in options.items())
 
     @property
     def key(self) -> str:
@@ -77,10 +75,21 @@ class Job(NamedTuple):
 
 
 def parse_job(text: str) -> Job:
-    policy, _, rest = text.partition("@")
+    """Job from policy[:stated | :option=value,...]@scenario:start-end."""
+    label, _, rest = text.partition("@")
     scenario, _, numbers = rest.partition(":")
     start, _, end = numbers.partition("-")
-    return Job(policy, scenario, int(start), int(end))
+    policy, _, written = label.partition(":")
+    if written == "stated":
+        label, options = policy, stated_options(policy)
+    elif written:
+        keywords = ast.parse(f"f({written})", mode="eval").body.keywords  # type: ignore[attr-defined]
+        options = stated_options(policy) | {word.arg: ast.literal_eval(word.value) for word in keywords}
+    else:
+        options = published_options(policy, scenario)
+        if options != stated_options(policy):
+            label = f"{policy}:" + ",".join(f"{key}={value}" for key, value in options.items())
+    return Job(label, policy, options, scenario, int(start), int(end))
 
 
 def worlds_of(scenario: Scenario, horizon: int, job: Job, seed: int) -> World:
@@ -119,18 +128,20 @@ def run_job(job: Job, settings: argparse.Namespace) -> dict[str, Any]:
     horizon = min(settings.horizon or scenario.horizon, scenario.horizon)
     worlds = worlds_of(scenario, horizon, job, settings.seed)
     seeds = np.array([policy_seed(settings.seed, number, job.label) for number in range(job.start, job.end)])
-    options = published_options(job.policy, job.scenario)
     clock = time.perf_counter()
     with utilisation() as samples:
-        arms, seconds = simulate(job.policy, worlds, seeds, device=settings.device, **options)
+        arms, seconds = simulate(job.policy, worlds, seeds, device=settings.device, **job.options)
     whole = time.perf_counter() - clock
     received = np.take_along_axis(worlds.rewards, arms[..., None], axis=2)[..., 0]
-    regret = (worlds.means.max(axis=2) - received).sum(axis=1)
-    n_steps = horizon * options["training_steps"] / options["training_freq"]
+    observed = (worlds.means.max(axis=2) - received).sum(axis=1)
+    paid = np.take_along_axis(worlds.means, arms[..., None], axis=2)[..., 0]
+    regret = (worlds.means.max(axis=2) - paid).sum(axis=1)
+    n_steps = horizon * job.options["training_steps"] / job.options["training_freq"]
     print(
         f"{job.key:60s} {job.scenario:14s} T={horizon} {seconds:7.1f} s + {whole - seconds:5.1f} s compiling, "
         f"{1e6 * seconds / n_steps:7.1f} us a step, GPU {np.mean(samples or [0]):3.0f} %, "
-        f"observed regret {regret.mean():8.1f} +- {regret.std() / len(regret) ** 0.5:.1f} (se)",
+        f"regret {regret.mean():8.1f} +- {regret.std() / len(regret) ** 0.5:.1f} (se), "
+        f"observed std {observed.std():.1f}",
         flush=True,
     )
     digest = hashlib.sha256(worlds.rewards.tobytes()).hexdigest()

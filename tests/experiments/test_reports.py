@@ -17,9 +17,10 @@ from polyarm.experiments.executors import Inline
 from polyarm.experiments.learnt import look
 from polyarm.experiments.paper import growth
 from polyarm.experiments.paper.convergence import ConvergenceTarget, probe_contexts
+from polyarm.experiments.paper.linear_curves import curve_panel, curve_rows
 from polyarm.experiments.paper.mixture_a import TARGET as MIXTURE_A
-from polyarm.experiments.paper.panels import Outcome, regret_row
-from polyarm.experiments.paper.published import ORACLE, SCENARIOS, TABLES
+from polyarm.experiments.paper.panels import Entry, Outcome, Panel, regret_row
+from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES, ORACLE, SCENARIOS, TABLES
 from polyarm.experiments.paper.reproduction import Settings, parse_targets, reproduce
 from polyarm.experiments.paper.run_times import published_seconds
 from polyarm.experiments.paper.targets import NAMES, TARGETS
@@ -116,7 +117,7 @@ def test_published_numbers_are_complete() -> None:
     assert "linear-showdown" not in TABLES["linear"]
     assert [len(TABLES[name]) for name in SCENARIOS] == [9, 9, 10, 10, 10, 10, 10]
     assert len(ORACLE) == 18
-    assert len(set(NAMES)) == len(TARGETS) == 17
+    assert len(set(NAMES)) == len(TARGETS) == 18
 
 
 def test_z_scores_by_hand() -> None:
@@ -130,9 +131,29 @@ def test_z_scores_by_hand() -> None:
     assert row[-2] == pytest.approx((values.mean() - 27.467) / se)
 
 
+def test_published_curves_by_hand() -> None:
+    policy = "nonparametric-paper:gibbs_max=1"
+    results = compare("linear", [policy], 3, 120).results
+    outcome = Outcome(Panel("linear", 120, (Entry(policy, "ours"),)), results)
+    rows = curve_rows(outcome)
+    assert [row[:3] for row in rows] == [("ours", 3, step) for step in CURVE_STEPS]
+    before, after = (int(np.flatnonzero(side)[i]) for side, i in ((results.steps <= 50, -1), (results.steps >= 50, 0)))
+    regret = results.curves(policy)
+    weight = (50 - results.steps[before]) / max(results.steps[after] - results.steps[before], 1)
+    at_50 = (1 - weight) * regret[:, before] + weight * regret[:, after]
+    assert rows[0][3] == pytest.approx(at_50.mean())
+    assert rows[0][4] == pytest.approx(at_50.std(ddof=1) / 3**0.5)
+    assert rows[0][5] == LINEAR_CURVES["nonparametric-paper"][0] == 63.4
+    observed = results.curves(policy, "observed_regret")
+    noise = ((1 - weight) * observed[:, before] + weight * observed[:, after]).std(ddof=1) / 500**0.5
+    assert rows[0][6] == pytest.approx((at_50.mean() - 63.4) / np.hypot(at_50.std(ddof=1) / 3**0.5, noise))
+    assert {entry.name for entry in curve_panel().entries} == set(LINEAR_CURVES)
+
+
 def test_network_rows_wait_for_the_networks() -> None:
     entries = MIXTURE_A.panels[0].entries
-    assert {entry.policy for entry in entries if entry.is_network} == set(NETWORKS)
+    assert {entry.policy for entry in entries if entry.is_network} > set(NETWORKS)  # some with other settings too
+    assert {entry.name for entry in entries if entry.is_network} == set(NETWORKS)
     assert all(entry.published for entry in entries if entry.is_network)
 
 

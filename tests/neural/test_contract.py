@@ -1,17 +1,21 @@
 """What every learned policy must do, live and batched."""
 
 import itertools
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from polyarm.errors import InvalidArgument, UnknownArm, UnknownName
 from polyarm.inference.state_file import load_state, save_state
 from polyarm.neural import presets
-from polyarm.neural.simulate import simulate
+from polyarm.neural.policy import LiveState
+from polyarm.neural.simulate import Runs, advance, simulate, start_runs
+from polyarm.neural.stepping import with_one
 from polyarm.types import World
 from tests.neural.worlds import linear_worlds
 
@@ -25,6 +29,7 @@ def small(name: str) -> dict[str, Any]:
 
     At its usual rate of 0.1 the alpha network amplifies the last bit of a float into another decision within a hundred
     steps, and live it rounds in another order than in a batch; at 0.01 it does not get that far here.
+    Its usual rate has a test of its own, round by round from the same state.
     """
     bayesian = {"initial_training_steps": 6} if name.startswith("bnn") else {}
     return {"training_steps": 6, **bayesian, **({"learning_rate": 0.01} if name == "bnn-alpha" else {})}
@@ -55,6 +60,30 @@ def test_live_equals_batched(name: str) -> None:
         policy = presets.make_policy(name, A, D, horizon=T, seed=int(SEEDS[realisation]), **small(name))
         live, _ = play(policy, world_of(realisation), np.random.default_rng(0))
         assert live == arms[realisation].tolist()
+
+
+def test_alpha_at_its_usual_rate_learns_alike_live_and_batched() -> None:
+    """From the very same state, round by round: beliefs to 1e-4 (seen: 5e-6) after six steps at rate 0.1, same arm."""
+    options = {"training_steps": 6, "initial_training_steps": 6}
+    learner = presets.make_learner("bnn-alpha", A, D, **options)
+    assert learner == presets.make_learner("bnn-alpha", A, D, **options, learning_rate=0.1)
+    inputs, rewards = with_one(jnp.asarray(WORLDS.contexts), learner.dtype), jnp.asarray(WORLDS.rewards, learner.dtype)
+    realisation, world = 1, world_of(1)
+    policy = presets.make_policy("bnn-alpha", A, D, horizon=T, seed=int(SEEDS[realisation]), **options)
+
+    def copied(runs: Runs) -> Runs:
+        return jax.tree.map(lambda leaf: np.array(leaf[realisation]), runs._replace(keys=runs.arms))
+
+    runs = start_runs(learner, jnp.asarray(SEEDS.astype(np.uint64)), T)
+    runs = advance(learner, None, runs, inputs, rewards, 0, 1)
+    for n in range(1, T // 2):
+        before = copied(runs)
+        runs = advance(learner, None, runs, inputs, rewards, n, n + 1)
+        after, rng, arm = copied(runs), np.random.default_rng(0), int(before.arms[n - 1])
+        untold = LiveState(np.int64(n - 1), before.data, before.models)
+        state = policy.update(untold, world.contexts[n - 1], arm, float(world.rewards[n - 1, arm]), rng)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=0, atol=1e-4), state.model.beliefs, after.models.beliefs)
+        assert policy.choose(state, world.contexts[n], rng).arm == after.arms[n]
 
 
 @pytest.mark.parametrize("name", presets.NAMES)
@@ -157,12 +186,25 @@ def test_bad_settings() -> None:
         presets.make_policy("neural-rms", A, D, sampling_root="fixed")
     with pytest.raises(InvalidArgument, match="training_steps must be"):
         presets.make_policy("neural-rms", A, D, training_steps=0)
+    with pytest.raises(InvalidArgument, match="lr_decay must be at least 0"):
+        presets.make_policy("bnn-alpha", A, D, lr_decay=-0.5)
+    with pytest.raises(UnknownName, match="optimizer must be one of adam, rms"):
+        presets.make_policy("bnn-variational", A, D, optimizer="sgd")
     with pytest.raises(InvalidArgument, match="seeds must be one non-negative integer per realisation"):
         simulate("neural-rms", WORLDS, [1, 2])
     with pytest.raises(InvalidArgument, match="device must be one that JAX finds here"):
         simulate("neural-rms", WORLDS, SEEDS, device="abacus")
     with pytest.raises(InvalidArgument, match="worlds must be"):
         simulate("neural-rms", world_of(0), SEEDS)
+
+
+def test_options_reach_the_baseline() -> None:
+    noisy: Any = presets.make_learner("neural-param-noise", A, D, noise_sd=0.2, eps=0.3, eps_decay=1.0)
+    assert (noisy.noise_sd, noisy.eps, noisy.eps_decay) == (0.2, 0.3, 1.0)
+    linear: Any = presets.make_learner("neural-linear", A, D, posterior_freq=3, prior_shape=1, prior_rate=2, ridge=0.5)
+    assert (linear.posterior_every, linear.prior_shape, linear.prior_rate, linear.ridge) == (3, 1, 2, 0.5)
+    alpha: Any = presets.make_learner("bnn-alpha", A, D, n_draws=20, n_long_calls=10, lr_decay=0.5, optimizer="rms")
+    assert (alpha.n_draws, alpha.n_long_calls, alpha.lr_decay, alpha.rule) == (20, 10, 0.5, "rms")
 
 
 def test_published_options() -> None:

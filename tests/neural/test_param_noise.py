@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,6 +39,8 @@ def test_noise_grows_or_shrinks_by_one_percent() -> None:
     assert float(small.noise_sd) == pytest.approx(1.01e-4)
     assert float(large.noise_sd) == pytest.approx(30 / 1.01)
     assert float(small.eps) == pytest.approx(0.099)
+    kept = jax.jit(replace(learner, eps_decay=1.0).adapt)(model, some_data(), jnp.int64(60), key)
+    assert float(kept.eps) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(("adaptation", "n_adaptations"), [("faithful", 60), ("fixed", 1)])

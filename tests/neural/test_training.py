@@ -15,7 +15,7 @@ from polyarm.neural.network import (
     uniform_network,
 )
 from polyarm.neural.schedule import step_table, steps_at
-from polyarm.neural.training import Trained, Training
+from polyarm.neural.training import Trained, Training, make_optimizer
 
 
 def random_batch(seed: int, n_rows: int = 64, context_dim: int = 3, n_arms: int = 4) -> Data:
@@ -55,6 +55,18 @@ def test_learning_rate_decays_over_the_whole_life() -> None:
     training = Training()
     assert float(training.rate(jnp.int32(0))) == pytest.approx(0.1)
     assert float(training.rate(jnp.int32(50))) == pytest.approx(0.003846, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adam", "rms"])
+def test_rate_of_the_bayesian_networks_can_decay(name: str) -> None:
+    """A gradient of one moves either rule by its rate."""
+    optimizer = make_optimizer(name, 0.1, 0.5)
+    g = jnp.ones((), jnp.float32)
+    state, moves = optimizer.init(g), []
+    for _ in range(4):
+        move, state = optimizer.update(g, state)
+        moves.append(float(move))
+    np.testing.assert_allclose(moves, [-0.1 / (1 + 0.5 * step) for step in range(4)], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("lr_reset", "expected"), [("faithful", 12), ("fixed", 6)])

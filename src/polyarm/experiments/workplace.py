@@ -34,13 +34,16 @@ class Workplace:
     def results(
         self, scenario: str, policies: Sequence[str], horizon: int, realizations: int, held: Sequence[str] = ()
     ) -> Results:
-        """Results of every policy, run as far as the folder does not hold them yet; of `held` ones, what it holds."""
+        """Results of every policy, run as far as the folder does not hold them yet; of `held` ones, what it holds.
+
+        Held ones are shown with as many realisations as the target asks for on its own, however few the others run.
+        """
         count = realizations if self.realizations is None else self.realizations
         slow = [label for label in policies if label.startswith("multitask-gp")]
         quick = [label for label in policies if label not in slow]
         groups = ((quick, count), (slow, self.gp_realizations or count))
         found = [self._results(scenario, labels, horizon, number) for labels, number in groups if labels]
-        kept = self._held(scenario, held, horizon, count)
+        kept = self._held(scenario, held, horizon, max(count, realizations))
         there = set(kept["policy"].unique().to_pylist())
         labels = [*policies, *(label for label in held if label in there)]
         table = pa.concat_tables([*(results.table for results in found), kept])

@@ -22,7 +22,7 @@ from polyarm.neural.draws import draw_normals, draw_rows
 from polyarm.neural.network import Network, outputs, predict, product
 from polyarm.neural.schedule import step_table, steps_at
 from polyarm.neural.settings import Settings
-from polyarm.neural.training import when_due
+from polyarm.neural.training import make_optimizer, when_due
 from polyarm.neural.variational import Belief, initial_belief, sampled_network
 
 
@@ -104,12 +104,14 @@ class BnnAlpha(Settings):
     prior_var: float = 0.1
     noise_sd: float = 0.1
     learning_rate: float = 0.1
+    lr_decay: float = 0.0
+    rule: str = "adam"
     sites: str = "faithful"
 
     @property
     def adam(self) -> optax.GradientTransformation:
         """The optimiser."""
-        return optax.adam(self.learning_rate)
+        return make_optimizer(self.rule, self.learning_rate, self.lr_decay)
 
     def init(self, key: jax.Array) -> AlphaModel:
         """Fresh beliefs: noise means ~ N(0, 0.05^2), log sds ~ N(-5, 0.05^2)."""

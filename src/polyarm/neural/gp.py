@@ -22,7 +22,7 @@ from polyarm.neural.gp_kernel import Hyper, covariance, initial_hyper, noise_var
 from polyarm.neural.inverse import invert, padded
 from polyarm.neural.training import when_due
 
-WINDOWS = (64, 128, 256, 512)
+WINDOWS = (64, 128, 256, 384, 512, 640, 768, 896)  # a step costs the square of these, a new one a compilation
 DUMMY_ROWS = 512  # all-ones contexts of arm 0 with target 0, which the Showdown process holds before its first training
 
 

@@ -54,6 +54,7 @@ class NeuralParamNoise(Settings):
     training: Training = STATED
     noise_sd: float = 0.05
     eps: float = 0.1
+    eps_decay: float = 0.99
     n_probes: int = 300
     adaptation: str = "faithful"
 
@@ -85,4 +86,4 @@ class NeuralParamNoise(Settings):
         moved = decision_divergence(predict(network, x), predict(perturbed(network, model.noise_sd, noise), x))
         grows = moved < divergence_limit(model.eps, self.n_arms)
         step = jnp.where(grows, jnp.float32(1.01), jnp.float32(1 / 1.01))
-        return Noisy(model.trained, model.noise_sd * step, model.eps * jnp.float32(0.99))
+        return Noisy(model.trained, model.noise_sd * step, model.eps * jnp.float32(self.eps_decay))

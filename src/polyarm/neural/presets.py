@@ -2,7 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from polyarm.errors import MissingExtra, UnknownName, require, require_count, require_name, require_positive
+from polyarm.errors import (
+    MissingExtra,
+    UnknownName,
+    require,
+    require_count,
+    require_name,
+    require_number,
+    require_positive,
+)
 from polyarm.types import AnyPolicy
 
 if TYPE_CHECKING:
@@ -23,11 +31,29 @@ LINEAR_SCENARIOS = ("linear", "sparse-linear")
 
 # Option of ours -> field of the baseline that it sets.
 COMMON = {"training_steps": "steps", "training_freq": "every"}
-ADAM = {"initial_training_steps": "first_steps", "learning_rate": "learning_rate", "noise_sd": "noise_sd"}
+ADAM = {
+    "initial_training_steps": "first_steps",
+    "n_long_calls": "n_long_calls",
+    "learning_rate": "learning_rate",
+    "lr_decay": "lr_decay",
+    "optimizer": "rule",
+    "noise_sd": "noise_sd",
+}
 QUIRKS = {
-    "neural-param-noise": {"adaptation": "adaptation"},
+    "neural-linear": {
+        "posterior_freq": "posterior_every",
+        "prior_shape": "prior_shape",
+        "prior_rate": "prior_rate",
+        "ridge": "ridge",
+    },
+    "neural-param-noise": {
+        "adaptation": "adaptation",
+        "noise_sd": "noise_sd",
+        "eps": "eps",
+        "eps_decay": "eps_decay",
+    },
     "bnn-variational": ADAM,
-    "bnn-alpha": {**ADAM, "site_pairing": "sites"},
+    "bnn-alpha": {**ADAM, "site_pairing": "sites", "n_draws": "n_draws"},
     "multitask-gp": {
         "sampling_root": "root",
         "unplayed_zeros": "spread",
@@ -35,15 +61,15 @@ QUIRKS = {
         "max_points": "max_points",
     },
 }
+POSITIVE = ("learning_rate", "noise_sd", "eps", "eps_decay", "prior_shape", "prior_rate", "ridge")
 TWO_WAY = ("lr_reset", "adaptation", "site_pairing", "sampling_root", "unplayed_zeros", "bootstrap")
 
 
 def options_of(name: str) -> tuple[str, ...]:
     """Options that this policy takes."""
     require_name(name, NAMES, "policy")
-    extra = {"neural-linear": ("posterior_freq",)}.get(name, ())
     reset = ("lr_reset",) if name in RMS_NAMES else ()
-    return ("initial_pulls", *COMMON, *reset, *extra, *QUIRKS.get(name, {}))
+    return ("initial_pulls", *COMMON, *reset, *QUIRKS.get(name, {}))
 
 
 def stated_options(name: str) -> dict[str, Any]:
@@ -102,8 +128,12 @@ def require_options(name: str, options: dict[str, object]) -> dict[str, Any]:
 def _require_option(option: str, value: Any) -> Any:
     if option in TWO_WAY:
         return require_name(value, ("faithful", "fixed"), option)
-    if option in ("learning_rate", "noise_sd"):
+    if option == "optimizer":
+        return require_name(value, ("adam", "rms"), option)
+    if option in POSITIVE:
         return require_positive(value, option)
+    if option == "lr_decay":
+        return require_number(value, option, "at least 0", lambda v: v >= 0)
     return require_count(value, option, at_least=0 if option == "initial_pulls" else 1)
 
 
@@ -118,10 +148,9 @@ def _rms_learner(name: str, sizes: dict[str, int], options: dict[str, Any]) -> "
     makers: dict[str, Any] = dict(
         zip(RMS_NAMES, (NeuralLinear, NeuralBootstrapped, NeuralRms, NeuralDropout, NeuralParamNoise), strict=True)
     )
-    fields = {COMMON.get(option, option): value for option, value in options.items()}
+    names = COMMON | QUIRKS.get(name, {})
+    fields = {names.get(option, option): value for option, value in options.items()}
     training = Training(**{field: fields.pop(field) for field in ("steps", "every", "lr_reset") if field in fields})
-    if "posterior_freq" in fields:
-        fields["posterior_every"] = fields.pop("posterior_freq")
     learner: AnyLearner = makers[name](**sizes, training=training, **fields)
     return learner
 

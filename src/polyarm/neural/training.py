@@ -68,6 +68,12 @@ class Training:
         return Trained(network, optimizer, trained.n_steps + 1)
 
 
+def make_optimizer(name: str, learning_rate: float, decay: float) -> optax.GradientTransformation:
+    """Adam, or clipped RMSProp, at the rate learning_rate / (1 + decay s) in its step s."""
+    rate = learning_rate if decay == 0 else lambda s: learning_rate / (1 + decay * s)
+    return optax.adam(rate) if name == "adam" else optax.chain(rule, optax.scale_by_learning_rate(rate))
+
+
 STATED = Training()  # as the paper's text has it
 
 

@@ -18,7 +18,7 @@ from polyarm.neural.draws import draw_normals, draw_rows
 from polyarm.neural.network import Network, Shape, outputs, predict, product
 from polyarm.neural.schedule import step_table, steps_at
 from polyarm.neural.settings import Settings
-from polyarm.neural.training import when_due
+from polyarm.neural.training import make_optimizer, when_due
 
 FLOOR = 1e-6  # added to the variance of every activation, as in the Showdown code
 
@@ -106,11 +106,13 @@ class BnnVariational(Settings):
     batch_size: int = 512
     noise_sd: float = 0.1
     learning_rate: float = 0.1
+    lr_decay: float = 0.0
+    rule: str = "adam"
 
     @property
     def adam(self) -> optax.GradientTransformation:
         """The optimiser."""
-        return optax.adam(self.learning_rate)
+        return make_optimizer(self.rule, self.learning_rate, self.lr_decay)
 
     def init(self, key: jax.Array) -> Variational:
         """Fresh belief."""

@@ -44,6 +44,11 @@ class Entry(NamedTuple):
     published: Published | None = None
 
     @property
+    def name(self) -> str:
+        """Name of the policy without its options."""
+        return parse_contender(self.policy).name
+
+    @property
     def is_network(self) -> bool:
         """Whether the policy comes from the extra `neural`."""
         return parse_contender(self.policy).is_network

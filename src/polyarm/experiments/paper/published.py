@@ -117,6 +117,20 @@ for _label, _row in _ROWS.items():
         if _found is not None:
             TABLES[_name][_label] = Published(*_found, 500)
 
+# Mean cumulative regret over time on the linear bandit, from the vector figure of the authors' repository.
+CURVE_STEPS = (50, 100, 200, 500, 1000, 1500)
+LINEAR_CURVES: dict[str, tuple[float, ...]] = {
+    "nonparametric-paper": (63.4, 111.5, 154.2, 179.3, 187.2, 189.9),
+    "neural-linear": (67.6, 126.0, 216.6, 335.4, 382.1, 398.5),
+    "neural-bootstrapped": (53.7, 80.6, 111.5, 152.6, 187.7, 210.9),
+    "neural-rms": (52.2, 78.4, 109.6, 161.7, 215.7, 256.9),
+    "neural-dropout": (53.5, 82.4, 121.6, 198.7, 297.1, 382.9),
+    "neural-param-noise": (53.8, 83.9, 117.1, 163.8, 207.7, 241.0),
+    "multitask-gp": (69.4, 136.3, 201.4, 211.7, 213.1, 213.6),
+    "bnn-variational": (61.1, 104.5, 172.1, 332.8, 582.7, 827.4),
+    "bnn-alpha": (69.7, 137.9, 271.6, 564.3, 721.3, 793.1),
+}
+
 ORACLE: dict[str, tuple[float, float]] = {  # T = 500, gaussian T = 1500
     "linear-gaussian/a2-0.1": (22.5, 22.0),
     "linear-gaussian/a2-0.5": (18.8, 18.0),

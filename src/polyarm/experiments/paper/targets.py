@@ -9,6 +9,7 @@ from polyarm.experiments.paper import (
     growth,
     heavy_tailed,
     linear,
+    linear_curves,
     linear_gaussian,
     misspecified,
     mixture_a,
@@ -23,6 +24,7 @@ from polyarm.experiments.sections import Target
 
 TARGETS: tuple[Target, ...] = (
     linear.TARGET,
+    linear_curves.TARGET,
     sparse_linear.TARGET,
     mixture_a.TARGET,
     mixture_b.TARGET,
