@@ -2,8 +2,8 @@
 
 tables (A, rows, C)  labels (A, 2, C)  sizes (A, 3)    seating and components of every arm (robust_moves.py)
 centres (A, D, D + 2)                                  posterior of every arm's centre (robust_means.py)
-hyper (11,)  columns (6, D)  reservoir (64,)           what the arms share (robust_scales.py)
-law (18,)                                              the settings
+hyper (13,)  columns (9, D)  reservoir (64,)           what the arms share (robust_scales.py)
+law (20,)                                              the settings
 """
 
 import math

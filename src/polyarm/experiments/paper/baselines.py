@@ -25,6 +25,7 @@ OTHERS = {  # settings that the paper does not state but that come nearer to its
     f"neural-param-noise:{FREQ_50}": "NeuralParamNoise, freq 50/100",
     f"multitask-gp:{FREQ_50}": "MultitaskGP, freq 50/100",
 }
+LIKE_LINEAR = "nonparametric-paper:intercept=True,initial_pulls=2"  # as LinearGaussian TS has them
 HORIZONS = {"linear": 1500, "sparse-linear": 1500}
 OURS = ("nonparametric-paper", "linear-showdown", "nonparametric", "dirichlet", "linear")
 
@@ -33,6 +34,8 @@ def baseline_panel(scenario: str) -> Panel:
     """All policies of the paper's table on one scenario, and ours."""
     published = TABLES[scenario]
     entries = tuple(Entry(policy, SHOWN[policy], published.get(policy)) for policy in OURS)
+    if scenario == "oncology":
+        entries += (Entry(LIKE_LINEAR, "Nonparametric TS, intercept, pulls", published["nonparametric-paper"]),)
     return Panel(scenario, HORIZONS.get(scenario, 1000), entries + _networks(scenario))
 
 
