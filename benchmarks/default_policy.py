@@ -62,11 +62,12 @@ LADDER: dict[str, tuple[str, dict[str, object]]] = {  # what each step of the ab
     "places": ("nonparametric", {"explore": "thompson"}),
     "optimism": ("nonparametric", {"explore": "optimistic"}),
     "final": ("nonparametric", {}),
+    "final without places": ("nonparametric", NOWHERE),
     "linear": ("linear", {}),
     "final, forgetting": ("nonparametric", {"half_life": 60.0}),
 }
 
-BESIDE = ("paper with prior mean 1", "optimism", "linear")  # rows that are no step of the way
+BESIDE = ("paper with prior mean 1", "optimism", "final without places", "linear")  # rows that are no step of the way
 FORGETTING = "final, forgetting"
 
 
@@ -288,6 +289,18 @@ def long_table(rows: list[Row]) -> None:
             )
 
 
+def places_table(rows: list[Row]) -> None:
+    """What places buy where the mean is no line or the weights depend on the context."""
+    print("| scenario | R | without places | with | paired difference (95 % CI) |")
+    print("|---|---|---|---|---|")
+    for scenario in ("mixture-a", "mixture-b", "heavy-tailed", "exponential", "nonlinear", "revenue"):
+        horizon = make_scenario(scenario).horizon
+        none, some = by_run(rows, scenario, "final without places", horizon), by_run(rows, scenario, "final", horizon)
+        if none and some:
+            means = [np.mean([row.regret for row in runs.values()]) for runs in (none, some)]
+            print(f"| {scenario} | {len(none)} | {means[0]:.1f} | {means[1]:.1f} | {paired(some, none)} |")
+
+
 def drift_table(rows: list[Row]) -> None:
     """Dynamic regret with forgetting and without."""
     print("| scenario | R | without forgetting | half_life = 60 | ratio | paired difference (95 % CI) |")
@@ -320,7 +333,7 @@ def main() -> None:
         time_by_history()
     else:
         rows = read()
-        for table in (final_table, ladder_table, steps_table, tail_table, long_table, drift_table):
+        for table in (final_table, ladder_table, steps_table, tail_table, long_table, drift_table, places_table):
             table(rows)
             print()
 
