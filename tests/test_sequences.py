@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,7 +122,8 @@ def check_gibbs(engine: GibbsEngine, state: GibbsState, learnt: list[tuple[int, 
         limit = engine.arms[arm].n_components
         assert limit is None or limit >= K
         for k in range(K):
-            check_component(engine.arms[arm].base, state.tables[arm][:, k], data[seats == k])
+            base = replace(engine.arms[arm].base, scale=float(state.laws[arm, 1]))  # which may be learned
+            check_component(base, state.tables[arm][:, k], data[seats == k])
 
 
 def check_component(base: NormalInverseGamma, column: Array, data: Array) -> None:
