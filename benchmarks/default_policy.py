@@ -22,11 +22,12 @@ import numpy as np
 from rich.progress import track
 
 from polyarm.environments.presets import make_scenario
+from polyarm.experiments.bench import NumpyLinear
 from polyarm.experiments.play import play, sample_world
 from polyarm.experiments.seeds import policy_rng, world_rng
 from polyarm.experiments.statistics import paired_difference
 from polyarm.policies import make_policy
-from polyarm.types import AnyPolicy, Array, Environment, Rng
+from polyarm.types import AnyPolicy, Array, Environment
 
 RESULTS = Path(__file__).parent / "results" / "default_policy.csv"
 SEED = 40_000  # never used while settings were chosen (that was 1000; 20 000 served an earlier version)
@@ -134,34 +135,6 @@ def study(labels: list[str], scenarios: list[str], n: int, workers: int, horizon
 # ---------------------------------------------------------------- time
 
 
-class NumpyLinear:
-    """A plain linear Thompson sampler: per arm V, U, a, b, and a Cholesky factor for each draw."""
-
-    def __init__(self, n_arms: int, dim: int) -> None:
-        self.information: list[Array] = [np.eye(dim) for _ in range(n_arms)]
-        self.pull: list[Array] = [np.zeros(dim) for _ in range(n_arms)]
-        self.V: list[Array] = [np.eye(dim) for _ in range(n_arms)]
-        self.U: list[Array] = [np.zeros(dim) for _ in range(n_arms)]
-        self.a, self.b, self.yy = [1.0] * n_arms, [1.0] * n_arms, [0.0] * n_arms
-
-    def choose(self, x: Array, rng: Rng) -> int:
-        draws = []
-        for U, V, a, b in zip(self.U, self.V, self.a, self.b, strict=True):
-            s2 = b / rng.standard_gamma(a)
-            w = U + np.sqrt(s2) * (np.linalg.cholesky(V) @ rng.standard_normal(len(x)))
-            draws.append(x @ w)
-        return int(np.argmax(draws))
-
-    def update(self, x: Array, arm: int, y: float) -> None:
-        self.information[arm] += np.outer(x, x)
-        self.pull[arm] += y * x
-        self.V[arm] = np.asarray(np.linalg.inv(self.information[arm]), dtype=np.float64)
-        self.U[arm] = self.V[arm] @ self.pull[arm]
-        self.a[arm] += 0.5
-        self.yy[arm] += y * y
-        self.b[arm] = 1.0 + 0.5 * (self.yy[arm] - float(self.U[arm] @ self.pull[arm]))
-
-
 def medians(rounds: Iterator[tuple[float, ...]]) -> Array:
     return np.asarray(np.median(np.array(list(rounds)), axis=0) * 1e6)
 
@@ -180,8 +153,8 @@ def time_against_numpy(n: int = 1500) -> None:
             arm = policy.choose(state, x, rng).arm
             state = policy.update(state, x, arm, float(world.rewards[t, arm]), rng)
             middle = time.perf_counter()
-            arm = plain.choose(x, rng)
-            plain.update(x, arm, float(world.rewards[t, arm]))
+            arm = plain.choose(None, x, rng).arm
+            plain.update(None, x, arm, float(world.rewards[t, arm]), rng)
             end = time.perf_counter()
             if t > n // 3:
                 yield middle - start, end - middle

@@ -16,12 +16,12 @@ from polyarm.errors import (
     require_positive,
     require_reward,
 )
-from polyarm.inference.predictive import student_mixture
+from polyarm.inference.predictive import process_mixture
 from polyarm.inference.rules import Budget, Sweeps
 from polyarm.kernels import gibbs as kernels
 from polyarm.kernels import means
 from polyarm.kernels._jit import stream
-from polyarm.kernels.component import COUNT, LANES, LOG_DET, MEAN, SCALE, n_rows
+from polyarm.kernels.component import LANES, LOG_DET, MEAN, SCALE, n_rows
 from polyarm.kernels.forgetting import forget
 from polyarm.kernels.hyperparameters import MOST, rate_rewards, redraw, redraw_scale
 from polyarm.kernels.split_merge import split_merge
@@ -111,13 +111,22 @@ def repeated(roots: Array, times: int) -> Array:
 
 
 def room_for_reward(
-    data: tuple[Array, ...], seats: tuple[IntArray, ...], arm: int, most: int | None
+    data: tuple[Array, ...], seats: tuple[IntArray, ...], sizes: IntArray, arm: int, memory: int | None
 ) -> tuple[tuple[Array, ...], tuple[IntArray, ...]]:
-    """Rewards and seats with twice the rows for an arm, or as many as there may be at most."""
+    """Rewards and seats of an arm whose rows are all taken: twice as many or, at the end of memory, the first again."""
+    if len(seats[arm]) == memory:
+        sizes[arm, kernels.NEXT] = 0
+        return data, seats
     wider, longer = list(data), list(seats)
-    wider[arm] = grown(data[arm], axis=0)[:most]
-    longer[arm] = np.concatenate([seats[arm], np.zeros_like(seats[arm])])[:most]
+    wider[arm] = grown(data[arm], axis=0)[:memory]
+    longer[arm] = np.concatenate([seats[arm], np.zeros_like(seats[arm])])[:memory]
     return tuple(wider), tuple(longer)
+
+
+def remaining_share(step: int, half_life: float) -> float:
+    """What remains of the past after this step: 1, but less where one of the fades of a half-life is due."""
+    interval = max(1, round(half_life / FADES))
+    return float(0.5 ** (interval / half_life)) if step % interval == 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,12 +235,9 @@ class GibbsEngine:
         return columns
 
     def _with_room(self, state: GibbsState, arm: int) -> GibbsState:
-        if state.sizes[arm, kernels.NEXT] == state.seats[arm].shape[0]:
-            if state.seats[arm].shape[0] == self.memory:
-                state.sizes[arm, kernels.NEXT] = 0
-            else:
-                data, seats = room_for_reward(state.data, state.seats, arm, self.memory)
-                state = state._replace(data=data, seats=seats)
+        if state.sizes[arm, kernels.NEXT] == len(state.seats[arm]):
+            data, seats = room_for_reward(state.data, state.seats, state.sizes, arm, self.memory)
+            state = state._replace(data=data, seats=seats)
         if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
             state = with_room_for_component(state, self._prior.roots)
         return state
@@ -246,10 +252,9 @@ class GibbsEngine:
         return state
 
     def _after_step(self, state: GibbsState, step: int, rng: Rng) -> None:
-        if self.half_life is not None:
-            interval = max(1, round(self.half_life / FADES))
-            if step % interval == 0:
-                self.fade(state, 0.5 ** (interval / self.half_life))
+        share = remaining_share(step, self.half_life) if self.half_life is not None else 1.0
+        if share < 1.0:
+            self.fade(state, share)
         interval = REDRAW_EVERY
         while self.learn_scale and interval * RATED_PER_STEP < state.sizes[:, kernels.ROWS].sum():
             interval *= 2
@@ -339,12 +344,8 @@ class GibbsEngine:
         """Posterior predictive distribution of an arm's next reward in this context, given the seating."""
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        n_components = int(state.sizes[a, 0])
-        shape, _, concentration, discount = state.laws[a]
-        places = np.column_stack([state.tables[a][:, :n_components], self._columns(state)[a]])
-        new = max(concentration + n_components * discount, 0.0) if n_components > 0 else 1.0
-        mass = np.append(places[COUNT, :-1] - discount, new)
-        return student_mixture(places, mass, shape, x)
+        components = state.tables[a][:, : state.sizes[a, 0]]
+        return process_mixture(components, self._columns(state)[a], state.laws[a], x)
 
     def draw_densities(self, state: GibbsState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""

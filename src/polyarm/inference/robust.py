@@ -13,7 +13,7 @@ from polyarm.errors import (
     require_positive,
     require_reward,
 )
-from polyarm.inference.gibbs import FADES, FIRST_CAPACITY, grown, room_for_reward
+from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room_for_reward
 from polyarm.kernels import robust as kernels
 from polyarm.kernels import robust_means as means
 from polyarm.kernels._jit import stream
@@ -163,25 +163,18 @@ class RobustEngine:
         shared = (state.centres, state.hyper, state.columns, self._law)
         kernels.finish(state.tables, state.sizes, *shared, a, b, source)
         state = state._replace(n_rewards=state.n_rewards + 1)
-        if self.half_life is not None:
-            self._fade_in_time(state, self.half_life)
+        share = remaining_share(state.n_rewards, self.half_life) if self.half_life is not None else 1.0
+        if share < 1.0:
+            self.fade(state, share)
         return state
 
     def _with_room(self, state: RobustState, arm: int) -> RobustState:
-        if state.sizes[arm, NEXT] == state.seats[arm].shape[0]:
-            if state.seats[arm].shape[0] == self.memory:
-                state.sizes[arm, NEXT] = 0
-            else:
-                data, seats = room_for_reward(state.data, state.seats, arm, self.memory)
-                state = state._replace(data=data, seats=seats)
+        if state.sizes[arm, NEXT] == len(state.seats[arm]):
+            data, seats = room_for_reward(state.data, state.seats, state.sizes, arm, self.memory)
+            state = state._replace(data=data, seats=seats)
         if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
             state = with_room_for_component(state)
         return state
-
-    def _fade_in_time(self, state: RobustState, half_life: float) -> None:
-        interval = max(1, round(half_life / FADES))
-        if state.n_rewards % interval == 0:
-            self.fade(state, 0.5 ** (interval / half_life))
 
     def fade(self, state: RobustState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""

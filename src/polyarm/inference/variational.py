@@ -16,7 +16,7 @@ from polyarm.errors import (
     require_reward,
 )
 from polyarm.inference.gibbs import FIRST_CAPACITY, Prior, grown, prior_of
-from polyarm.inference.predictive import student_mixture
+from polyarm.inference.predictive import process_mixture
 from polyarm.kernels import means
 from polyarm.kernels import variational as kernels
 from polyarm.kernels._jit import stream
@@ -142,11 +142,7 @@ class VariationalEngine:
         """Predictive distribution of an arm's next reward in this context, given the soft seating."""
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        shape, _, concentration, discount = self._prior.laws[a]
-        places = np.column_stack([self._in_use(state, a), self._prior.columns[a]])
-        n_components = places.shape[1] - 1
-        new = max(concentration + n_components * discount, 0.0) if n_components > 0 else 1.0
-        return student_mixture(places, np.append(places[COUNT, :-1] - discount, new), shape, x)
+        return process_mixture(self._in_use(state, a), self._prior.columns[a], self._prior.laws[a], x)
 
     def draw_densities(
         self, state: VariationalState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng

@@ -25,7 +25,7 @@ from polyarm.kernels.robust_component import (
     w_row,
 )
 from polyarm.kernels.robust_means import find_centre, with_intercept
-from polyarm.kernels.robust_moves import make_moves, seat
+from polyarm.kernels.robust_moves import make_moves, move
 from polyarm.kernels.robust_scales import (
     ARM_VAR,
     CENTRE,
@@ -207,7 +207,9 @@ def take_in(
             w0[j] = columns[CENTRE, j] + math.sqrt(columns[ARM_VAR, j]) * rng.standard_normal()
     work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
     gamma, tau, a, b = hyper[GAMMA], hyper[TAU], law[NOISE_SHAPE], hyper[NOISE]
-    seat(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng)
+    move(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng, True)
+    size[ROWS] = max(size[ROWS], i + 1)
+    size[NEXT] = i + 1
 
 
 @kernel

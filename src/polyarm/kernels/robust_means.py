@@ -16,7 +16,8 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, step
-from polyarm.kernels.robust_component import COUNT, MEAN, VAR, sxy_row
+from polyarm.kernels.means import add_normal, n_held
+from polyarm.kernels.robust_component import MEAN, VAR, sxy_row
 from polyarm.kernels.robust_places import local_counts
 from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, NOISE, ORIGIN, PART_VAR, TAU, TIED_SD
 from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
@@ -203,9 +204,7 @@ def distrust(tables: Array, sizes: IntArray, hyper: Array, moments: Array) -> No
     """Raise standard deviations where rewards are tied, which no continuous model expects: to WIDER sd / sqrt(n)."""
     if hyper[TIED_SD] > 0.0:
         for arm in range(tables.shape[0]):
-            n = 0.0
-            for k in range(sizes[arm, 0]):
-                n += tables[arm, COUNT, k]
+            n = n_held(tables[arm], sizes[arm, 0])
             moments[1, arm] = max(moments[1, arm], WIDER * hyper[TIED_SD] / math.sqrt(max(n, 1.0)))
 
 
@@ -276,13 +275,3 @@ def draw_density(
             left -= part
             if left <= 0.0:
                 break
-
-
-@kernel
-def add_normal(density: Array, points: Array, weight: float, mean: float, variance: float) -> None:
-    """Add weight times a normal density."""
-    if weight > 0.0:
-        scale = weight / math.sqrt(2.0 * math.pi * variance)
-        for i in range(points.shape[0]):
-            gap = points[i] - mean
-            density[i] += scale * math.exp(-0.5 * gap * gap / variance)

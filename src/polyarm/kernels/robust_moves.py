@@ -17,7 +17,7 @@ Without i its own component has t = s2 - x'Vx:  N(...) = sqrt(t)/s2 exp(-e^2 / (
 import math
 
 from polyarm.kernels._jit import loop, step
-from polyarm.kernels.gibbs import NEXT, ROWS, close_place
+from polyarm.kernels.gibbs import ROWS, close_place
 from polyarm.kernels.robust_component import (
     CAREFUL,
     COUNT,
@@ -245,34 +245,7 @@ def move(
     if alone:
         close_place(T, label, place, size, k0)
     else:
-        remove(T, k0, w0, R, data, z, size[1], i, old, M, B, v)
-
-
-@loop
-def seat(
-    T: Array,
-    label: IntArray,
-    place: IntArray,
-    size: IntArray,
-    w0: Array,
-    columns: Array,
-    gamma: float,
-    tau: float,
-    a: float,
-    b: float,
-    data: Array,
-    z: IntArray,
-    i: int,
-    work: Array,
-    M: Array,
-    B: Array,
-    v: Array,
-    rng: Rng,
-) -> None:
-    """Give the new reward in row i its first seat; the next one has the row after it."""
-    move(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng, True)
-    size[ROWS] = max(size[ROWS], i + 1)
-    size[NEXT] = i + 1
+        remove(T, k0, w0, R, data, z, size[ROWS], i, old, M, B, v)
 
 
 @loop
@@ -300,6 +273,6 @@ def make_moves(
     for left in range(n_moves, 0, -1):
         if not has_room(T, size):
             return left
-        i = int(rng.random() * size[1])
+        i = int(rng.random() * size[ROWS])
         move(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng, False)
     return 0

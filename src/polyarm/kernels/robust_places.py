@@ -71,10 +71,11 @@ def local_counts(T: Array, K: int, columns: Array, gamma: float, tau: float, x: 
     if tau == 0.0:
         return
     for k in range(K + 1):
-        low = min(low, distance(T, k if k < K else -1, columns, tau, x, 0.0))
+        counts[k] = distance(T, k if k < K else -1, columns, tau, x, 0.0)
+        low = min(low, counts[k])
     here = 0.0
     for k in range(K + 1):
-        counts[k] *= math.exp(low - distance(T, k if k < K else -1, columns, tau, x, 0.0))
+        counts[k] = (T[COUNT, k] if k < K else gamma) * math.exp(low - counts[k])
         here += counts[k]
     blur, pure, mixed, spread = 0.0, 0.0, 0.0, 0.0
     for k in range(K + 1):

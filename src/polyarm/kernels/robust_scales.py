@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import kernel, step
+from polyarm.kernels.means import n_held
 from polyarm.kernels.robust_component import COUNT, VAR, sxx_row, sxy_row, w_row
 from polyarm.kernels.robust_places import AT, PRECISION, draw_tau
 from polyarm.types import Array, IntArray, Rng
@@ -277,9 +278,7 @@ def draw_concentration(tables: Array, sizes: IntArray, hyper: Array, law: Array,
     gamma = hyper[GAMMA]
     shape, rate = law[GAMMA_SHAPE], law[GAMMA_RATE]
     for arm in range(sizes.shape[0]):
-        n = 0.0
-        for k in range(sizes[arm, 0]):
-            n += tables[arm, COUNT, k]
+        n = n_held(tables[arm], sizes[arm, 0])
         if n > 0.0:
             above, below = rng.standard_gamma(gamma + 1.0), rng.standard_gamma(n)
             rate -= math.log(above / (above + below))
@@ -301,7 +300,7 @@ def draw_shared(
         if law[INTERCEPT] > 0.0:
             shift_intercepts(tables, sizes, centres, hyper, columns, law, rng)
         draw_noise(tables, sizes, hyper, law, rng)
-    if law[LEARNED] > 0.0 and law[TAU_SHAPE] > 0.0:
-        hyper[TAU] = draw_tau(tables, sizes, columns, hyper[TAU], law[TAU_SHAPE], law[TAU_SCALE], rng)
+        if law[TAU_SHAPE] > 0.0:
+            hyper[TAU] = draw_tau(tables, sizes, columns, hyper[TAU], law[TAU_SHAPE], law[TAU_SCALE], rng)
     if law[GAMMA_SHAPE] > 0.0:
         draw_concentration(tables, sizes, hyper, law, rng)

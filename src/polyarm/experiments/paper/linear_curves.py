@@ -8,7 +8,7 @@ import numpy as np
 from polyarm.experiments import figures
 from polyarm.experiments.curves import regret_curves
 from polyarm.experiments.paper.baselines import baseline_panel
-from polyarm.experiments.paper.panels import Outcome, Panel, PanelTarget
+from polyarm.experiments.paper.panels import Outcome, Panel, PanelTarget, verdict
 from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES
 from polyarm.experiments.sections import Section
 from polyarm.experiments.statistics import z_score
@@ -47,8 +47,7 @@ def curve_rows(outcome: Outcome) -> list[tuple[Cell, ...]]:
         for i, (step, published) in enumerate(zip(CURVE_STEPS, LINEAR_CURVES[entry.name], strict=True)):
             se = float(stds[i]) / count**0.5
             z = z_score(float(means[i]), se, published, float(noise[i]) / PUBLISHED_REALIZATIONS**0.5)
-            verdict = "-" if np.isnan(z) else "yes" if abs(z) <= 3 else "NO"
-            rows.append((entry.shown, count, step, float(means[i]), se, published, z, verdict))
+            rows.append((entry.shown, count, step, float(means[i]), se, published, z, verdict(z)))
     return rows
 
 

@@ -94,9 +94,13 @@ def regret_row(outcome: Outcome, entry: Entry) -> tuple[Cell, ...]:
     observed = summarize(outcome.results.final(entry.policy, "observed_regret")).std
     locked_in = f"{outcome.results.locked_in(entry.policy).mean():.1%}"
     z = _z(ours.mean, ours.se, observed, entry.published)
-    verdict = "-" if math.isnan(z) else "yes" if abs(z) <= 3 else "NO"
     spread = (ours.mean, ours.se, ours.std, observed, ours.median, ours.p95, locked_in)
-    return (*head, len(values), *spread, *published, z, verdict)
+    return (*head, len(values), *spread, *published, z, verdict(z))
+
+
+def verdict(z: float) -> str:
+    """Whether a distance in standard errors is within three."""
+    return "-" if math.isnan(z) else "yes" if abs(z) <= 3 else "NO"
 
 
 def _z(mean: float, se: float, observed_std: float, published: Published | None) -> float:
