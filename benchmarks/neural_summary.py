@@ -1,58 +1,49 @@
 """Arms played by `neural_study.py` with any settings beside the published numbers, as a Markdown table.
 
-python benchmarks/neural_summary.py runs/*/*.npz
+python -m benchmarks.neural_summary runs/*/*.npz
 """
 
 import argparse
-import hashlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from benchmarks.neural_arms import pieces
 
-from polyarm.environments.presets import Scenario, make_scenario
+from polyarm.environments.presets import make_scenario
 from polyarm.experiments.paper.published import SCENARIOS, TABLES
-from polyarm.experiments.play import sample_world
-from polyarm.experiments.seeds import world_rng
 from polyarm.experiments.statistics import z_score
-from polyarm.types import Array, World
+from polyarm.types import IntArray, World
 
 
-def worlds_of(scenario: Scenario, start: int, end: int, seed: int) -> World:
-    drawn = [sample_world(scenario.environment, scenario.horizon, world_rng(seed, r)) for r in range(start, end)]
-    return World(*(np.stack(parts) for parts in zip(*drawn, strict=True)))
+class Regret(NamedTuple):
+    """Regret of one realisation: expected, and as observed with the noise of the rewards."""
+
+    expected: float
+    observed: float
 
 
-def regrets(worlds: World, arms: Array) -> tuple[Array, Array]:
-    """Expected and observed regret of every realisation."""
-    best = worlds.means.max(axis=2).sum(axis=1)
-    paid, received = (
-        np.take_along_axis(values, arms[..., None].astype(np.int64), axis=2).sum(axis=(1, 2))
-        for values in (worlds.means, worlds.rewards)
-    )
-    return best - paid, best - received
+def regret(world: World, arms: IntArray) -> Regret:
+    steps = np.arange(len(arms))
+    best = world.means.max(axis=1).sum()
+    return Regret(best - world.means[steps, arms].sum(), best - world.rewards[steps, arms].sum())
 
 
-def collect(files: list[Path], seed: int, data: str | None) -> dict[tuple[str, str], list[tuple[Array, Array]]]:
-    """Regrets by policy and scenario, pieces of realisations together."""
-    found: dict[tuple[str, str], list[tuple[Array, Array]]] = {}
+def collect(files: list[Path], seed: int, data: str | None) -> dict[tuple[str, str], list[Regret]]:
+    """Regrets by policy and scenario; a realisation that stands in two files counts once."""
+    found: dict[tuple[str, str], dict[int, Regret]] = {}
     for path in files:
-        scenario = make_scenario(path.stem, data)
-        with np.load(path) as file:
-            for key in (name.removesuffix("|arms") for name in file.files if name.endswith("|arms")):
-                label, _, numbers = key.partition("|")
-                start, _, end = numbers.partition("-")
-                worlds = worlds_of(scenario, int(start), int(end), seed)
-                if hashlib.sha256(worlds.rewards.tobytes()).hexdigest() != str(file[f"{key}|worlds"]):
-                    sys.exit(f"{path}: {key} was played in other worlds (another NumPy, seed or horizon)")
-                found.setdefault((label, path.stem), []).append(regrets(worlds, file[f"{key}|arms"]))
-    return found
+        for label, first, arms, _, worlds in pieces(path, make_scenario(path.stem, data), seed):
+            here = found.setdefault((label, path.stem), {})
+            here.update({first + i: regret(world, arms[i]) for i, world in enumerate(worlds)})
+    return {key: list(values.values()) for key, values in found.items()}
 
 
-def cell(scenario: str, label: str, parts: list[tuple[Array, Array]]) -> str:
+def cell(scenario: str, label: str, regrets: list[Regret]) -> str:
     """Mean ± standard error (std of the observed regret), the distance z from the published mean, and R below 500."""
-    expected, observed = (np.concatenate(values) for values in zip(*parts, strict=True))
+    expected, observed = np.array(regrets).T
     published, count = TABLES[scenario][name_of(label)], len(expected)
     mean, se = float(expected.mean()), float(expected.std(ddof=1)) / count**0.5
     z = z_score(mean, se, published.mean, (published.std or 0.0) / published.realizations**0.5)
@@ -64,7 +55,7 @@ def name_of(label: str) -> str:
     return label.partition(":")[0]
 
 
-def rows(found: dict[tuple[str, str], list[tuple[Array, Array]]], scenarios: list[str]) -> Iterator[list[str]]:
+def rows(found: dict[tuple[str, str], list[Regret]], scenarios: list[str]) -> Iterator[list[str]]:
     """For every policy what was published, and then ours with each setting."""
     labels = sorted({label for label, _ in found})
     for name in sorted({name_of(label) for label in labels}):

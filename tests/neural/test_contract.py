@@ -205,6 +205,22 @@ def test_options_reach_the_baseline() -> None:
     assert (linear.posterior_every, linear.prior_shape, linear.prior_rate, linear.ridge) == (3, 1, 2, 0.5)
     alpha: Any = presets.make_learner("bnn-alpha", A, D, n_draws=20, n_long_calls=10, lr_decay=0.5, optimizer="rms")
     assert (alpha.n_draws, alpha.n_long_calls, alpha.lr_decay, alpha.rule) == (20, 10, 0.5, "rms")
+    wide: Any = presets.make_learner("bnn-alpha", A, D, prior_var=2.0, noise_sd=0.5)
+    assert (wide.prior_var, wide.noise_sd) == (2.0, 0.5)
+
+
+@pytest.mark.parametrize("name", presets.RMS_NAMES)
+def test_start_weights_scale(name: str) -> None:
+    """Weights start uniform in (-init_scale, init_scale); all else in the state starts the same."""
+    usual, wide = (
+        jax.tree.leaves(presets.make_learner(name, A, D, init_scale=scale).init(jax.random.key(0)))
+        for scale in (0.3, 1.0)
+    )
+    moved = [(u, w) for u, w in zip(usual, wide, strict=True) if not np.array_equal(u, w)]
+    assert len(moved) == 2  # the weights of both layers
+    for u, w in moved:
+        np.testing.assert_allclose(u / 0.3, w, rtol=1e-6)
+        assert 0.9 < np.abs(w).max() < 1
 
 
 def test_published_options() -> None:

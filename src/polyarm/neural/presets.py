@@ -53,7 +53,7 @@ QUIRKS = {
         "eps_decay": "eps_decay",
     },
     "bnn-variational": ADAM,
-    "bnn-alpha": {**ADAM, "site_pairing": "sites", "n_draws": "n_draws"},
+    "bnn-alpha": {**ADAM, "site_pairing": "sites", "n_draws": "n_draws", "prior_var": "prior_var"},
     "multitask-gp": {
         "sampling_root": "root",
         "unplayed_zeros": "spread",
@@ -61,15 +61,26 @@ QUIRKS = {
         "max_points": "max_points",
     },
 }
-POSITIVE = ("learning_rate", "noise_sd", "eps", "eps_decay", "prior_shape", "prior_rate", "ridge")
+RMS_OPTIONS = ("lr_reset", "init_scale")
+POSITIVE = (
+    "learning_rate",
+    "noise_sd",
+    "eps",
+    "eps_decay",
+    "prior_shape",
+    "prior_rate",
+    "ridge",
+    "init_scale",
+    "prior_var",
+)
 TWO_WAY = ("lr_reset", "adaptation", "site_pairing", "sampling_root", "unplayed_zeros", "bootstrap")
 
 
 def options_of(name: str) -> tuple[str, ...]:
     """Options that this policy takes."""
     require_name(name, NAMES, "policy")
-    reset = ("lr_reset",) if name in RMS_NAMES else ()
-    return ("initial_pulls", *COMMON, *reset, *QUIRKS.get(name, {}))
+    training = RMS_OPTIONS if name in RMS_NAMES else ()
+    return ("initial_pulls", *COMMON, *training, *QUIRKS.get(name, {}))
 
 
 def stated_options(name: str) -> dict[str, Any]:
@@ -150,7 +161,7 @@ def _rms_learner(name: str, sizes: dict[str, int], options: dict[str, Any]) -> "
     )
     names = COMMON | QUIRKS.get(name, {})
     fields = {names.get(option, option): value for option, value in options.items()}
-    training = Training(**{field: fields.pop(field) for field in ("steps", "every", "lr_reset") if field in fields})
+    training = Training(**{field: fields.pop(field) for field in ("steps", "every", *RMS_OPTIONS) if field in fields})
     learner: AnyLearner = makers[name](**sizes, training=training, **fields)
     return learner
 
