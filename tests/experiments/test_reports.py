@@ -16,10 +16,11 @@ from polyarm.experiments.curves import arm_shares, optimal_curves, regret_curves
 from polyarm.experiments.executors import Inline
 from polyarm.experiments.learnt import look
 from polyarm.experiments.paper import growth
+from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.convergence import ConvergenceTarget, probe_contexts
 from polyarm.experiments.paper.linear_curves import curve_panel, curve_rows
 from polyarm.experiments.paper.mixture_a import TARGET as MIXTURE_A
-from polyarm.experiments.paper.panels import Entry, Outcome, Panel, regret_row
+from polyarm.experiments.paper.panels import Entry, Outcome, Panel, regret_row, regret_table
 from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES, ORACLE, SCENARIOS, TABLES
 from polyarm.experiments.paper.reproduction import Settings, parse_targets, reproduce
 from polyarm.experiments.paper.run_times import published_seconds
@@ -129,6 +130,17 @@ def test_z_scores_by_hand() -> None:
     values = results.final("nonparametric-paper:gibbs_max=1")
     se = np.hypot(values.std(ddof=1) / 2, 70.723 / 500**0.5)
     assert row[-2] == pytest.approx((values.mean() - 27.467) / se)
+
+
+def test_figures_draw_every_policy_once() -> None:
+    results = compare("mixture-a", ["uniform", "linear"], 2, 20).results
+    entries = (Entry("linear", "ours"), Entry("uniform", "a row of the table only", None, drawn=False))
+    outcome = Outcome(Panel("mixture-a", 20, entries), results)
+    assert [curve.label for curve in outcome.named(regret_curves(results))] == ["ours"]
+    assert [row[1] for row in regret_table("", [outcome]).rows] == ["ours", "a row of the table only"]
+    for scenario in SCENARIOS:
+        drawn = [entry.name for entry in baseline_panel(scenario).entries if entry.drawn]
+        assert len(drawn) == len(set(drawn)) == 13
 
 
 def test_published_curves_by_hand() -> None:

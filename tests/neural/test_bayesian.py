@@ -1,5 +1,7 @@
 """Losses of the Bayesian networks against plain NumPy at random parameters."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,38 +55,42 @@ def test_variational_loss_equals_numpy() -> None:
     assert float(ours) == pytest.approx(loss, rel=1e-6)
 
 
-def published_energy(beliefs: Beliefs, batch: Data, noise: alpha.Noise, n: int, paired: str) -> float:
+def published_energy(beliefs: Beliefs, batch: Data, noise: alpha.Noise, n: int, settings: BnnAlpha) -> float:
     """The energy as the Showdown writes it, with log Z_q and the sites phi_k in full."""
+    v0 = settings.prior_var
     means = np.concatenate([np.asarray(w).ravel() for w in beliefs.weights.means])
     sds = np.exp(np.concatenate([np.asarray(w).ravel() for w in beliefs.weights.log_sds]))
     x, arms, rewards = (np.asarray(part) for part in batch)
-    noise_sd = 0.1 * np.exp(np.asarray(beliefs.noise_means) + np.exp(beliefs.noise_log_sds) * np.asarray(noise.noise))
+    learnt = np.asarray(beliefs.noise_means) + np.exp(beliefs.noise_log_sds) * np.asarray(noise.noise)
+    noise_sd = settings.noise_sd * (np.exp(learnt) if settings.learn_noise else np.ones(A))
     k = len(noise.weights.hidden)
     fits, sites = np.empty((k, B)), np.empty(k)
     for i in range(k):
         xi = np.concatenate([np.asarray(w)[i].ravel() for w in noise.weights])
         w = means + sds * xi
-        sites[i] = (w * means / sds**2 + 0.5 * w**2 * (1 / 0.1 - 1 / sds**2)).sum() / n
+        sites[i] = (w * means / sds**2 + 0.5 * w**2 * (1 / v0 - 1 / sds**2)).sum() / n
         w1, w2 = w[: (D + 1) * H].reshape(D + 1, H), w[(D + 1) * H :].reshape(H + 1, A)
         out = np.maximum(x @ w1, 0) @ w2[:H] + w2[H]
         fits[i] = norm.logpdf(rewards, out[np.arange(B), arms], noise_sd[arms])
     phi = np.repeat(sites[:, None], B, axis=1)
-    if paired == "faithful":
+    if settings.sites == "faithful":
         phi = sites[(np.arange(k)[:, None] * B + np.arange(B)) % k]
     log_zq = (means**2 / (2 * sds**2) + 0.5 * np.log(2 * np.pi * sds**2)).sum()
-    log_z0 = len(means) * 0.5 * np.log(2 * np.pi * 0.1)
+    log_z0 = len(means) * 0.5 * np.log(2 * np.pi * v0)
     return float(log_z0 - log_zq - n / B * (logsumexp(fits - phi, axis=0) - np.log(k)).sum())
 
 
-@pytest.mark.parametrize("sites", ["faithful", "fixed"])
-def test_alpha_energy_equals_the_published_form(sites: str) -> None:
-    settings = BnnAlpha(n_arms=A, context_dim=D, sites=sites)
+@pytest.mark.parametrize(
+    "options", [{}, {"sites": "fixed"}, {"prior_var": 2.0}, {"noise_sd": 0.7}, {"noise_sd": 0.7, "learn_noise": False}]
+)
+def test_alpha_energy_equals_the_published_form(options: dict[str, Any]) -> None:
+    settings = BnnAlpha(n_arms=A, context_dim=D, **options)
     beliefs = Beliefs(random_belief(0), jnp.asarray(0.1 * normals(5, A)), jnp.asarray(normals(6, A) - 3))
     weights = Network(*(jnp.asarray(normals(7 + i, 10, *size)) for i, size in enumerate(SIZES)))
     noise, batch = alpha.Noise(weights, jnp.asarray(normals(8, A))), random_batch(1)
     ours = float(jax.jit(alpha.energy, static_argnums=4)(beliefs, batch, noise, jnp.int64(40), settings))
-    assert ours == pytest.approx(published_energy(beliefs, batch, noise, 40, sites), rel=1e-4)
-    assert ours == pytest.approx(published_energy(beliefs, batch, noise, 40, sites), rel=1e-8)
+    assert ours == pytest.approx(published_energy(beliefs, batch, noise, 40, settings), rel=1e-4)
+    assert ours == pytest.approx(published_energy(beliefs, batch, noise, 40, settings), rel=1e-8)
 
 
 def test_sites_are_paired_as_the_showdown_code_tiles_them() -> None:

@@ -188,6 +188,8 @@ def test_bad_settings() -> None:
         presets.make_policy("neural-rms", A, D, training_steps=0)
     with pytest.raises(InvalidArgument, match="lr_decay must be at least 0"):
         presets.make_policy("bnn-alpha", A, D, lr_decay=-0.5)
+    with pytest.raises(InvalidArgument, match="learn_noise must be True or False, got 1"):
+        presets.make_policy("bnn-alpha", A, D, learn_noise=1)
     with pytest.raises(UnknownName, match="optimizer must be one of adam, rms"):
         presets.make_policy("bnn-variational", A, D, optimizer="sgd")
     with pytest.raises(InvalidArgument, match="seeds must be one non-negative integer per realisation"):
@@ -205,8 +207,8 @@ def test_options_reach_the_baseline() -> None:
     assert (linear.posterior_every, linear.prior_shape, linear.prior_rate, linear.ridge) == (3, 1, 2, 0.5)
     alpha: Any = presets.make_learner("bnn-alpha", A, D, n_draws=20, n_long_calls=10, lr_decay=0.5, optimizer="rms")
     assert (alpha.n_draws, alpha.n_long_calls, alpha.lr_decay, alpha.rule) == (20, 10, 0.5, "rms")
-    wide: Any = presets.make_learner("bnn-alpha", A, D, prior_var=2.0, noise_sd=0.5)
-    assert (wide.prior_var, wide.noise_sd) == (2.0, 0.5)
+    wide: Any = presets.make_learner("bnn-alpha", A, D, prior_var=2.0, noise_sd=0.5, learn_noise=False)
+    assert (wide.prior_var, wide.noise_sd, wide.learn_noise) == (2.0, 0.5, False)
 
 
 @pytest.mark.parametrize("name", presets.RMS_NAMES)

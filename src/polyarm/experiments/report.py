@@ -62,7 +62,7 @@ def markdown_summary(sections: Sequence[Section], path: Path, command: str) -> N
     used = ", ".join(f"{name} {number}" for name, number in versions().items())
     parts = [f"# Reproduction of the paper\n\n{ABOUT}\n\nMade by `{command}` with {used}.\n"]
     for section in sections:
-        write_atomically(folder / f"{section.name}.png", png(section, 60))
+        write_atomically(folder / f"{section.name}.png", png(section, 100))
         figure = f"![{section.title}](figures/{section.name}.png)"
         note = f"{section.note}\n\n" if section.note else ""
         parts.append(f"\n## {section.title}\n\n{note}{to_markdown(section.table)}\n{figure}\n")

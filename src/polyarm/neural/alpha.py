@@ -79,7 +79,8 @@ def site_pairing(n_draws: int, n_rows: int) -> jax.Array:
 def energy(beliefs: Beliefs, batch: Data, noise: Noise, n: jax.Array, settings: "BnnAlpha") -> jax.Array:
     """The energy E of the header."""
     draws = drawn_weights(beliefs.weights, noise.weights)
-    log_noise = math.log(settings.noise_sd) + beliefs.noise_means + jnp.exp(beliefs.noise_log_sds) * noise.noise
+    learnt = beliefs.noise_means + jnp.exp(beliefs.noise_log_sds) * noise.noise
+    log_noise = math.log(settings.noise_sd) + (learnt if settings.learn_noise else jnp.zeros_like(learnt))
     fits = log_likelihoods(draws, batch, log_noise)
     count = n.astype(fits.dtype)
     sites = site_terms(beliefs.weights, draws, noise.weights, settings.prior_var)[:, None] / count
@@ -102,7 +103,8 @@ class BnnAlpha(Settings):
     n_draws: int = 10  # the Showdown code ignores the 20 it is given (quirk Q5)
     alpha: float = 1.0
     prior_var: float = 0.1
-    noise_sd: float = 0.1
+    noise_sd: float = 0.1  # of the start
+    learn_noise: bool = True
     learning_rate: float = 0.1
     lr_decay: float = 0.0
     rule: str = "adam"

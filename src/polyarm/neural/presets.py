@@ -53,7 +53,13 @@ QUIRKS = {
         "eps_decay": "eps_decay",
     },
     "bnn-variational": ADAM,
-    "bnn-alpha": {**ADAM, "site_pairing": "sites", "n_draws": "n_draws", "prior_var": "prior_var"},
+    "bnn-alpha": {
+        **ADAM,
+        "site_pairing": "sites",
+        "n_draws": "n_draws",
+        "prior_var": "prior_var",
+        "learn_noise": "learn_noise",
+    },
     "multitask-gp": {
         "sampling_root": "root",
         "unplayed_zeros": "spread",
@@ -139,6 +145,9 @@ def require_options(name: str, options: dict[str, object]) -> dict[str, Any]:
 def _require_option(option: str, value: Any) -> Any:
     if option in TWO_WAY:
         return require_name(value, ("faithful", "fixed"), option)
+    if option == "learn_noise":
+        require(isinstance(value, bool), option, "True or False", value)
+        return value
     if option == "optimizer":
         return require_name(value, ("adam", "rms"), option)
     if option in POSITIVE:

@@ -37,11 +37,12 @@ HEADS = (
 
 
 class Entry(NamedTuple):
-    """A policy in a panel, its name in the legend, and what the paper found."""
+    """A policy in a panel, its name in the legend, what the paper found, and whether figures draw it."""
 
     policy: str
     shown: str
     published: Published | None = None
+    drawn: bool = True
 
     @property
     def name(self) -> str:
@@ -73,10 +74,15 @@ class Outcome(NamedTuple):
         """The entries that were run."""
         return [entry for entry in self.panel.entries if entry.policy in self.results.labels]
 
+    @property
+    def drawn(self) -> list[Entry]:
+        """The entries that were run and that figures draw."""
+        return [entry for entry in self.entries if entry.drawn]
+
     def named(self, curves: Sequence[Curve]) -> list[Curve]:
-        """The curves with the names that the legend shows."""
-        shown = {entry.policy: entry.shown for entry in self.entries}
-        return [curve._replace(label=shown[curve.label]) for curve in curves]
+        """The curves that are drawn, with the names that the legend shows."""
+        shown = {entry.policy: entry.shown for entry in self.drawn}
+        return [curve._replace(label=shown[curve.label]) for curve in curves if curve.label in shown]
 
 
 def regret_row(outcome: Outcome, entry: Entry) -> tuple[Cell, ...]:
@@ -177,7 +183,7 @@ def draw_expected(axes: Any, outcome: Outcome, band: str = "ci") -> None:
 
 def mark_published(axes: Any, outcome: Outcome) -> None:
     """A cross for every published value, at its step."""
-    for position, entry in enumerate(outcome.entries):
+    for position, entry in enumerate(outcome.drawn):
         if entry.published:
             style = {"color": figures.style_of(position)["color"], "zorder": 5, "clip_on": False}
             axes.plot(outcome.panel.horizon, entry.published.mean, "X", markersize=8, markeredgecolor="white", **style)
