@@ -211,6 +211,13 @@ def test_options_reach_the_baseline() -> None:
     assert (wide.prior_var, wide.noise_sd, wide.learn_noise) == (2.0, 0.5, False)
 
 
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_options_are_documented_and_default_to_the_paper(name: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "baselines.md").read_text(encoding="utf-8")
+    assert [option for option in presets.options_of(name) if f"`{option}`" not in text] == []
+    assert presets.make_learner(name, A, D) == presets.make_learner(name, A, D, **presets.stated_options(name))
+
+
 @pytest.mark.parametrize("name", presets.RMS_NAMES)
 def test_start_weights_scale(name: str) -> None:
     """Weights start uniform in (-init_scale, init_scale); all else in the state starts the same."""
