@@ -27,6 +27,7 @@ OTHERS = {  # settings that the paper does not state but that come nearer to its
     f"multitask-gp:{FREQ_50}": "MultitaskGP, freq 50/100",
 }
 ONCOLOGY_OTHERS = {
+    "neural-bootstrapped:init_scale=1.0": "NeuralBootstrapped, start weights 1",
     "neural-rms:init_scale=1.0": "NeuralRMS, start weights 1",
     "neural-dropout:init_scale=1.0": "NeuralDropoutRMS, start weights 1",
 }
