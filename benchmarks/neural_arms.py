@@ -24,8 +24,14 @@ class Piece(NamedTuple):
     worlds: list[World]
 
 
+def labels_in(path: Path) -> list[str]:
+    """Labels of the policies in a file."""
+    with np.load(path) as file:
+        return sorted({name.partition("|")[0] for name in file.files})
+
+
 def pieces(path: Path, scenario: Scenario, seed: int) -> Iterator[Piece]:
-    """Pieces in a file; stops the program if one was played in other worlds than those of the seed."""
+    """Pieces in a file, one at a time; stops the program if one was played in other worlds than those of the seed."""
     with np.load(path) as file:
         for key in (name.removesuffix("|arms") for name in file.files if name.endswith("|arms")):
             label, _, numbers = key.partition("|")

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
-from benchmarks.neural_arms import pieces
+from benchmarks.neural_arms import labels_in, pieces
 
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments.comparison import make_study
@@ -22,12 +22,11 @@ from polyarm.experiments.store import Store, require_folder, runs_of
 
 def collect(path: Path, out: Path, seed: int, data: str | None) -> None:
     scenario = make_scenario(path.stem, data)
-    found = list(pieces(path, scenario, seed))
-    study = make_study(scenario, sorted({piece.label for piece in found}), 1, scenario.horizon, seed)
+    study = make_study(scenario, labels_in(path), 1, scenario.horizon, seed)
     name = re.sub("[^a-z0-9.]+", "-", f"{scenario.name}-t{scenario.horizon}-seed{seed}")
     store = Store(require_folder(out / "runs" / name), study.identity)
     done = runs_of(store.load())
-    for label, first, arms, seconds, worlds in found:
+    for label, first, arms, seconds, worlds in pieces(path, scenario, seed):
         rows = [
             record(label, first + i, world, Run(arms[i], seconds))
             for i, world in enumerate(worlds)
