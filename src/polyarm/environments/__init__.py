@@ -1,38 +1,56 @@
 """Sources of worlds."""
 
 from polyarm.environments.bimodal import StaticMixture
+from polyarm.environments.clicks import Clicks, Rates
+from polyarm.environments.counts import Counts
+from polyarm.environments.disguises import Rounded, Shifted, WildStart
 from polyarm.environments.drift import Drift
 from polyarm.environments.exponential import ExponentialBandit
 from polyarm.environments.full_feedback import FullFeedback, from_columns, from_file
 from polyarm.environments.gaussian import StaticGaussian
 from polyarm.environments.generative import GenerativeBandit, normal_contexts, uniform_contexts
+from polyarm.environments.laplace import LinearLaplace
 from polyarm.environments.linear import LinearGaussian, RandomLinear
 from polyarm.environments.mixtures import Component, MixtureBandit
 from polyarm.environments.nonlinear import SmoothBandit
 from polyarm.environments.oncology import oncology
 from polyarm.environments.outliers import LinearOutliers
 from polyarm.environments.presets import NAMES, Scenario, all_names, make_scenario
+from polyarm.environments.purchases import Purchases, Refunds
+from polyarm.environments.ratings import Ratings
 from polyarm.environments.revenue import Offer, Revenue
 from polyarm.environments.student import LinearStudent
+from polyarm.environments.unequal import UnequalNoise
 
 __all__ = [
     "NAMES",
+    "Clicks",
     "Component",
+    "Counts",
     "Drift",
     "ExponentialBandit",
     "FullFeedback",
     "GenerativeBandit",
     "LinearGaussian",
+    "LinearLaplace",
     "LinearOutliers",
     "LinearStudent",
     "MixtureBandit",
     "Offer",
+    "Purchases",
     "RandomLinear",
+    "Rates",
+    "Ratings",
+    "Refunds",
     "Revenue",
+    "Rounded",
     "Scenario",
+    "Shifted",
     "SmoothBandit",
     "StaticGaussian",
     "StaticMixture",
+    "UnequalNoise",
+    "WildStart",
     "all_names",
     "from_columns",
     "from_file",

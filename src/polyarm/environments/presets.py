@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from polyarm.environments.bimodal import BIMODAL_BEST, BIMODAL_BOTH
+from polyarm.environments.disguises import Rounded, Shifted, WildStart
 from polyarm.environments.drift import Drift
 from polyarm.environments.exponential import ExponentialBandit
 from polyarm.environments.full_feedback import from_file
@@ -16,6 +17,7 @@ from polyarm.environments.nonlinear import SmoothBandit
 from polyarm.environments.oncology import oncology
 from polyarm.environments.outliers import LinearOutliers
 from polyarm.environments.revenue import Revenue
+from polyarm.environments.rewards import REWARDS
 from polyarm.environments.student import LinearStudent
 from polyarm.errors import UnknownName, shown
 from polyarm.types import Environment
@@ -78,9 +80,13 @@ def _mixture(name: str, bandit: MixtureBandit) -> Scenario:
     return Scenario(name, bandit, 1000, bandit.n_components)
 
 
-def _outliers(name: str, share: float) -> Scenario:
-    bandit = LinearOutliers(outlier_share=share)
+def _outliers(name: str, share: float, outlier_sd: float = 10.0) -> Scenario:
+    bandit = LinearOutliers(outlier_share=share, outlier_sd=outlier_sd)
     return Scenario(name, bandit, 1500, bandit.n_components)
+
+
+def _plain(name: str, environment: Environment, horizon: int = 1000) -> Scenario:
+    return Scenario(name, environment, horizon)
 
 
 def _bimodal(name: str, bandit: MixtureBandit) -> Scenario:
@@ -104,11 +110,23 @@ SETTINGS: dict[str, dict[str, Builder]] = {  # the first setting of a scenario i
     "heavy-tailed": {
         "": partial(_mixture, bandit=heavy_tailed()),  # as published; the paper's text says variance 10
         "variance-10": partial(_mixture, bandit=heavy_tailed(10.0**0.5)),
+        "rounded": partial(_plain, environment=Rounded(heavy_tailed())),
+        "shifted": partial(_plain, environment=Shifted(heavy_tailed(), 100 / 12**0.5)),  # 100 sd of a U(0, 1) column
+        "wild-start": partial(_plain, environment=WildStart(heavy_tailed())),
     },
     "exponential": {"": lambda name: Scenario(name, ExponentialBandit())},
     "oncology": {"": lambda name: Scenario(name, oncology())},
-    "linear-outliers": {"": partial(_outliers, share=0.1)},
-    "linear-noise": {"": partial(_outliers, share=0.0)},
+    "linear-outliers": {
+        "": partial(_outliers, share=0.1),
+        "sd-30": partial(_outliers, share=0.1, outlier_sd=30.0),
+        "sd-10000": partial(_outliers, share=0.1, outlier_sd=1e4),
+    },
+    "linear-noise": {
+        "": partial(_outliers, share=0.0),
+        "rounded": partial(_plain, environment=Rounded(LinearOutliers(outlier_share=0.0)), horizon=1500),
+        "shifted": partial(_plain, environment=Shifted(LinearOutliers(outlier_share=0.0), 100.0), horizon=1500),
+        "wild-start": partial(_plain, environment=WildStart(LinearOutliers(outlier_share=0.0)), horizon=1500),
+    },
     "student": {"": lambda name: Scenario(name, LinearStudent(), 1500)},
     "revenue": {"": lambda name: Scenario(name, Revenue())},
     "bimodal": {
@@ -119,6 +137,10 @@ SETTINGS: dict[str, dict[str, Builder]] = {  # the first setting of a scenario i
     "drift": {
         "": lambda name: Scenario(name, Drift(), 2000),
         "abrupt": lambda name: Scenario(name, Drift(abrupt=True), 2000),
+    },
+    **{
+        name: {setting: partial(_plain, environment=e, horizon=n) for setting, (e, n) in settings.items()}
+        for name, settings in REWARDS.items()
     },
 }
 NAMES = tuple(SETTINGS)
