@@ -17,7 +17,8 @@ from polyarm.experiments.comparison import make_study
 from polyarm.experiments.play import Run
 from polyarm.experiments.records import record
 from polyarm.experiments.runner import versions
-from polyarm.experiments.store import Store, require_folder, runs_of
+from polyarm.experiments.store import Store, runs_of
+from polyarm.files import require_folder
 
 
 def collect(path: Path, out: Path, seed: int, data: str | None) -> None:

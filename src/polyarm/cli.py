@@ -115,8 +115,8 @@ def run_compare(options: argparse.Namespace) -> int:
     """Compare policies on a scenario and print the verdict."""
     from polyarm.environments.presets import make_scenario
     from polyarm.experiments.comparison import compare
-    from polyarm.experiments.store import write_atomically
-    from polyarm.experiments.tables import show
+    from polyarm.files import write_atomically
+    from polyarm.tables import show
 
     if options.json:
         require_writable_parent(options.json, "json")

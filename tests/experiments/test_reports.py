@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from polyarm import drawing
 from polyarm.environments import make_scenario
 from polyarm.errors import InvalidArgument, UnknownName
-from polyarm.experiments import figures
 from polyarm.experiments.comparison import Comparison, compare
 from polyarm.experiments.contenders import NETWORKS, Contender
 from polyarm.experiments.curves import arm_shares, optimal_curves, regret_curves
@@ -25,8 +25,8 @@ from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES, ORAC
 from polyarm.experiments.paper.reproduction import Settings, parse_targets, reproduce
 from polyarm.experiments.paper.run_times import published_seconds
 from polyarm.experiments.paper.targets import NAMES, TARGETS
-from polyarm.experiments.tables import Table, to_csv, to_html, to_latex, to_markdown
 from polyarm.experiments.workplace import Workplace
+from polyarm.tables import Table, to_csv, to_html, to_latex, to_markdown
 
 TABLE = Table("A & B", ("policy", "mean", "share"), (("a_b|c", 1234.567, "5.0%"), ("d<e", None, "-")))
 
@@ -235,5 +235,5 @@ def test_densities_converge_where_the_model_holds_and_not_where_it_does_not(tmp_
 
 
 def test_many_curves_stay_apart() -> None:
-    styles = {(style["color"], str(style["linestyle"])) for style in map(figures.style_of, range(20))}
+    styles = {(style["color"], str(style["linestyle"])) for style in map(drawing.style_of, range(20))}
     assert len(styles) == 20

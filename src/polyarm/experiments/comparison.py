@@ -16,9 +16,10 @@ from polyarm.experiments.executors import open_executor
 from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.results import Results
 from polyarm.experiments.runner import Study, count_missing, run_study
-from polyarm.experiments.store import Store, require_folder
+from polyarm.experiments.store import Store
 from polyarm.experiments.summary import summary, without_nan
-from polyarm.experiments.tables import Table
+from polyarm.files import require_folder
+from polyarm.tables import Table
 from polyarm.types import Environment
 
 

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from polyarm import drawing
 from polyarm.experiments import figures
 from polyarm.experiments.comparison import Comparison
 from polyarm.experiments.contenders import Contender
 from polyarm.experiments.curves import optimal_curves, regret_curves
 from polyarm.experiments.learnt import look
-from polyarm.experiments.tables import write_files
+from polyarm.tables import write_files
 
 LOOKED_INTO = ("nonparametric", "nonparametric-paper", "pitman-yor", "oracle-mixture")
 
@@ -25,7 +26,7 @@ def _regret(comparison: Comparison, folder: Path) -> Path:
     results = comparison.results
     title = f"{comparison.study.scenario.name}, R = {len(results.realizations)}"
     figure = figures.regret_figure(regret_curves(results), optimal_curves(results), title)
-    figures.save(figure, folder / "regret")
+    drawing.save(figure, folder / "regret")
     return folder / "regret.png"
 
 
@@ -34,6 +35,6 @@ def _learnt(comparison: Comparison, contender: Contender, folder: Path) -> list[
     number = study.realizations[0]
     learnt = look(study.scenario, contender, study.horizon, study.seed, number)
     title = f"{study.scenario.name}: {contender.label} after {study.horizon} steps of realisation {number}"
-    figures.save(figures.density_figure(learnt, title), folder / "densities")
-    figures.save(figures.learning_figure(learnt, title), folder / "learning")
+    drawing.save(figures.density_figure(learnt, title), folder / "densities")
+    drawing.save(figures.learning_figure(learnt, title), folder / "learning")
     return [folder / "densities.png", folder / "learning.png"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from polyarm.experiments.runner import versions
 from polyarm.experiments.sections import Section
-from polyarm.experiments.store import require_folder, write_atomically
-from polyarm.experiments.tables import to_html, to_markdown
+from polyarm.files import require_folder, write_atomically
+from polyarm.tables import to_html, to_markdown
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 88rem; margin: 2rem auto; padding: 0 1rem; color: #222; }

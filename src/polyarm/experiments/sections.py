@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from polyarm.experiments import figures
-from polyarm.experiments.tables import Table, write_files
+from polyarm import drawing
 from polyarm.experiments.workplace import Workplace
+from polyarm.tables import Table, write_files
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Section:
     def write(self, folder: Path) -> None:
         """Write the table as CSV, Markdown and LaTeX, and the figure as PNG and PDF."""
         write_files(self.table, folder / self.name)
-        figures.save(self.figure, folder / self.name)
+        drawing.save(self.figure, folder / self.name)
 
 
 class Target(Protocol):

@@ -5,7 +5,6 @@ the study is complete they become one file, `results.parquet`.  Each file carrie
 """
 
 import json
-import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -18,34 +17,10 @@ import pyarrow.parquet as pq
 
 from polyarm.errors import BrokenFile, InvalidArgument, shown
 from polyarm.experiments.records import SCHEMA
+from polyarm.files import write_atomically
 
 KEY = b"polyarm"
 Done: TypeAlias = set[tuple[str, int]]
-
-
-def require_folder(path: str | Path, name: str = "out") -> Path:
-    """Folder that exists and can be written, made if need be."""
-    folder = Path(path)
-    probe = folder / f".probe-{os.getpid()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InvalidArgument(
-            f"{name} must be a folder that can be written, got {shown(str(path))}: {error.strerror}"
-        ) from None
-    return folder
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write the whole file or nothing."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:

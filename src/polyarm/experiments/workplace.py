@@ -14,7 +14,8 @@ from polyarm.experiments.comparison import make_study
 from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.results import Results
 from polyarm.experiments.runner import Study, count_missing, run_study
-from polyarm.experiments.store import Store, require_folder
+from polyarm.experiments.store import Store
+from polyarm.files import require_folder
 
 
 @dataclass(frozen=True)

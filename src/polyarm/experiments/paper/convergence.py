@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyarm import drawing
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments import figures
 from polyarm.experiments.contenders import parse_contender
@@ -15,8 +16,8 @@ from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.sections import Section
 from polyarm.experiments.seeds import policy_rng, world_rng
 from polyarm.experiments.statistics import fit_growth, summarize, total_variation
-from polyarm.experiments.tables import Cell, Table
 from polyarm.experiments.workplace import Workplace
+from polyarm.tables import Cell, Table
 from polyarm.types import Array, World
 
 COUNTS = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
@@ -104,7 +105,7 @@ def decay_row(decay: Decay) -> tuple[Cell, ...]:
 def draw_decay(axes: Any, decays: Sequence[Decay]) -> None:
     """Mean distance against the number of rewards, on logarithmic axes."""
     for position, decay in enumerate(decays):
-        style = figures.style_of(position)
+        style = drawing.style_of(position)
         low, high = np.quantile(decay.distances, [0.05, 0.95], axis=0)
         axes.loglog(decay.counts, decay.distances.mean(axis=0), label=decay.policy, linewidth=1.6, marker="o", **style)
         axes.fill_between(decay.counts, low, high, color=style["color"], alpha=0.12, linewidth=0)
@@ -149,7 +150,7 @@ class ConvergenceTarget:
         decays = self.decays(place)
         heads = ("scenario", "policy", f"TV at n = {self.counts[0]}", f"at n = {self.counts[-1]}", "± se", "power of n")
         table = Table(self.title, heads, tuple(decay_row(decay) for decay in decays))
-        figure, axes = figures.new_figure(*grid_of(len(self.scenarios)), scale=0.8)
+        figure, axes = drawing.new_figure(*grid_of(len(self.scenarios)), scale=0.8)
         for i, panel in enumerate(axes.flat):
             mine = decays[i * len(POLICIES) : (i + 1) * len(POLICIES)]
             if mine:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from polyarm.experiments import figures
+from polyarm import drawing
 from polyarm.experiments.paper.panels import Entry, Outcome, Panel, PanelTarget, panel_figure
 from polyarm.experiments.sections import Section
 from polyarm.experiments.statistics import Growth, fit_growth
-from polyarm.experiments.tables import Cell, Table
 from polyarm.experiments.workplace import Workplace
+from polyarm.tables import Cell, Table
 from polyarm.types import Array
 
 HORIZON = 20_000
@@ -54,7 +54,7 @@ def draw_growth(axes: Any, outcome: Outcome) -> None:
     steps = outcome.results.steps.astype(np.float64)
     late = steps >= START
     for position, entry in enumerate(outcome.entries):
-        style = figures.style_of(position)
+        style = drawing.style_of(position)
         mean = outcome.results.curves(entry.policy).mean(axis=0)
         fit = fit_growth(steps[late], mean[late])
         axes.loglog(steps, mean, label=entry.shown, linewidth=1.6, **style)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from polyarm import drawing
 from polyarm.experiments import figures
 from polyarm.experiments.curves import regret_curves
 from polyarm.experiments.paper.baselines import baseline_panel
@@ -12,8 +13,8 @@ from polyarm.experiments.paper.panels import Outcome, Panel, PanelTarget, verdic
 from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES
 from polyarm.experiments.sections import Section
 from polyarm.experiments.statistics import z_score
-from polyarm.experiments.tables import Cell, Table
 from polyarm.experiments.workplace import Workplace
+from polyarm.tables import Cell, Table
 from polyarm.types import Array
 
 PUBLISHED_REALIZATIONS = 500
@@ -53,7 +54,7 @@ def curve_rows(outcome: Outcome) -> list[tuple[Cell, ...]]:
 
 def curve_figure(outcome: Outcome, title: str) -> Any:
     """The first 200 steps, and all."""
-    figure, axes = figures.new_figure(1, 2)
+    figure, axes = drawing.new_figure(1, 2)
     draw_curves(axes[0, 0], outcome)
     axes[0, 0].set_xlim(0, 210)
     axes[0, 0].set_ylim(0, 300)
@@ -68,7 +69,7 @@ def draw_curves(axes: Any, outcome: Outcome) -> None:
     curves = outcome.named(regret_curves(outcome.results))
     figures.draw_curves(axes, curves, "cumulative expected regret", outcome.panel.scenario, floor=0.0)
     for position, entry in enumerate(outcome.entries):
-        style = {"color": figures.style_of(position)["color"], "zorder": 5}
+        style = {"color": drawing.style_of(position)["color"], "zorder": 5}
         axes.plot(CURVE_STEPS, LINEAR_CURVES[entry.name], "X", markersize=7, markeredgecolor="white", **style)
     axes.set_ylim(bottom=0)
 

@@ -10,8 +10,8 @@ from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.panels import Outcome, PanelTarget, panel_figure
 from polyarm.experiments.paper.published import SCENARIOS
 from polyarm.experiments.sections import Section
-from polyarm.experiments.tables import Cell, Table
 from polyarm.experiments.workplace import Workplace
+from polyarm.tables import Cell, Table
 
 SHARES = (0.1, 0.5, 1.0)  # of the horizon
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyarm import drawing
 from polyarm.experiments import figures
 from polyarm.experiments.contenders import parse_contender
 from polyarm.experiments.curves import Curve, regret_curves
@@ -14,8 +15,8 @@ from polyarm.experiments.paper.published import Published
 from polyarm.experiments.results import Results
 from polyarm.experiments.sections import Section
 from polyarm.experiments.statistics import summarize, z_score
-from polyarm.experiments.tables import Cell, Table
 from polyarm.experiments.workplace import Workplace
+from polyarm.tables import Cell, Table
 
 HEADS = (
     "scenario",
@@ -137,7 +138,7 @@ def grid_of(count: int) -> tuple[int, int]:
 def panel_figure(outcomes: Sequence[Outcome], draw: Callable[[Any, Outcome], None], title: str) -> Any:
     """One panel per outcome, with one legend where all panels would have the same."""
     rows, columns = grid_of(len(outcomes))
-    figure, axes = figures.new_figure(rows, columns, scale=0.85)
+    figure, axes = drawing.new_figure(rows, columns, scale=0.85)
     for outcome, panel in zip(outcomes, axes.flat, strict=False):
         draw(panel, outcome)
     for panel in axes.flat[len(outcomes) :]:
@@ -149,7 +150,7 @@ def panel_figure(outcomes: Sequence[Outcome], draw: Callable[[Any, Outcome], Non
 
 def pair_figure(outcome: Outcome, title: str) -> Any:
     """Observed regret as in the paper, beside expected regret, which has no noise of rewards in it."""
-    figure, axes = figures.new_figure(1, 2)
+    figure, axes = drawing.new_figure(1, 2)
     draw_regret(axes[0, 0], outcome)
     axes[0, 0].set_title("as in the paper: observed regret (mean, std shaded; crosses: published)", fontsize="medium")
     draw_expected(axes[0, 1], outcome)
@@ -185,7 +186,7 @@ def mark_published(axes: Any, outcome: Outcome) -> None:
     """A cross for every published value, at its step."""
     for position, entry in enumerate(outcome.drawn):
         if entry.published:
-            style = {"color": figures.style_of(position)["color"], "zorder": 5, "clip_on": False}
+            style = {"color": drawing.style_of(position)["color"], "zorder": 5, "clip_on": False}
             axes.plot(outcome.panel.horizon, entry.published.mean, "X", markersize=8, markeredgecolor="white", **style)
 
 

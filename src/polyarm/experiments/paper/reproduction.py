@@ -9,9 +9,9 @@ from polyarm.experiments.executors import open_executor
 from polyarm.experiments.paper.targets import NAMES, TARGETS
 from polyarm.experiments.report import html_report, markdown_summary
 from polyarm.experiments.sections import Section
-from polyarm.experiments.store import require_folder, write_atomically
-from polyarm.experiments.tables import show
 from polyarm.experiments.workplace import Workplace
+from polyarm.files import require_folder, write_atomically
+from polyarm.tables import show
 
 
 @dataclass(frozen=True)

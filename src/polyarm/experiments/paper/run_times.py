@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from polyarm import drawing
 from polyarm.experiments import figures
 from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.gibbs_max import TARGET as GIBBS_MAX
 from polyarm.experiments.paper.panels import Entry, Outcome, Panel, PanelTarget, panel_figure
 from polyarm.experiments.paper.published import SECONDS
 from polyarm.experiments.sections import Section
-from polyarm.experiments.tables import Cell, Table
 from polyarm.experiments.workplace import Workplace
+from polyarm.tables import Cell, Table
 
 NOTE = "One core of this machine, code already compiled; the published seconds are of the authors' machine and code."
 
@@ -48,7 +49,7 @@ def draw_times(axes: Any, outcome: Outcome) -> None:
     seconds = [outcome.results.final(entry.policy, "seconds") for entry in outcome.entries]
     means = np.array([values.mean() for values in seconds])
     spread = np.array([min(values.std(), 0.9 * values.mean()) for values in seconds])
-    axes.barh(names, means, xerr=spread, color=figures.COLOURS[5], ecolor="#444444")
+    axes.barh(names, means, xerr=spread, color=drawing.COLOURS[5], ecolor="#444444")
     axes.invert_yaxis()
     axes.set(xscale="log", xlabel="seconds per realisation", title=outcome.panel.scenario)
     axes.set_xlim(figures.decades(means))

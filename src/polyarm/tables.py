@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from polyarm.errors import require_extra
-from polyarm.experiments.store import write_atomically
+from polyarm.files import write_atomically
 
 NUMBER = re.compile(r"[-+]?[\d.,]*(e[-+]\d+)?%?")
 Cell: TypeAlias = str | float | int | None
