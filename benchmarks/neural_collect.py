@@ -16,16 +16,15 @@ from polyarm.environments.presets import make_scenario
 from polyarm.experiments.comparison import make_study
 from polyarm.experiments.play import Run
 from polyarm.experiments.records import record
-from polyarm.experiments.runner import versions
-from polyarm.experiments.store import Store, runs_of
-from polyarm.files import require_folder
+from polyarm.experiments.runner import open_store, versions
+from polyarm.experiments.store import runs_of
 
 
 def collect(path: Path, out: Path, seed: int, data: str | None) -> None:
     scenario = make_scenario(path.stem, data)
     study = make_study(scenario, labels_in(path), 1, scenario.horizon, seed)
     name = re.sub("[^a-z0-9.]+", "-", f"{scenario.name}-t{scenario.horizon}-seed{seed}")
-    store = Store(require_folder(out / "runs" / name), study.identity)
+    store = open_store(study, out / "runs" / name)
     done = runs_of(store.load())
     for label, first, arms, seconds, worlds in pieces(path, scenario, seed):
         rows = [

@@ -16,14 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyarm.environments import StaticGaussian
+from polyarm.environments.presets import make_scenario
 from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, UnknownName
 from polyarm.experiments.comparison import Comparison, compare
 from polyarm.experiments.contenders import Contender
 from polyarm.experiments.executors import local_processes, open_executor
 from polyarm.experiments.play import play
 from polyarm.experiments.seeds import policy_rng
-from polyarm.experiments.store import read_metadata
-from polyarm.types import IntArray, World
+from polyarm.experiments.store import read_metadata, write_table
+from polyarm.types import IntArray, Rng, World
 from tests.experiments import gamblers
 
 MINE = {"greedy": gamblers.greedy, "bold": gamblers.bold}
@@ -99,6 +100,73 @@ def test_another_study_in_the_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="one with scenario"):
         compare("mixture-b", MINE, 2, 10, 5, out=tmp_path)
     assert (tmp_path / "results.parquet").read_bytes() == content
+
+
+class Silent:
+    """A user's own environment that does not say what it is made of."""
+
+    n_arms = 2
+    context_dim = 1
+
+    def __init__(self, k: float, secret: object = None) -> None:
+        self.k = k
+        self.secret = secret
+
+    def sample(self, horizon: int, rng: Rng) -> World:
+        means = np.tile([0.0, self.k], (horizon, 1))
+        return World(np.ones((horizon, 1)), means + rng.standard_normal((horizon, 2)), means)
+
+
+def test_results_of_another_environment_are_never_returned(tmp_path: Path) -> None:
+    first = compare(Silent(1.0), MINE, 2, 10, out=tmp_path)
+    with pytest.raises(InvalidArgument, match=r"one with environment .*k=1\.0.* instead of .*k=100\.0"):
+        compare(Silent(100.0), MINE, 2, 10, out=tmp_path)
+    assert numbers(compare(Silent(1.0), MINE, 2, 10, out=tmp_path)).equals(numbers(first))
+
+
+def test_results_of_another_factory_under_the_same_label_are_never_returned(tmp_path: Path) -> None:
+    compare("mixture-a", {"mine": gamblers.greedy, "other": gamblers.greedy}, 2, 10, out=tmp_path)
+    with pytest.raises(InvalidArgument, match=r"one with settings of policy 'mine' 'greedy#.*' instead of 'bold#.*'"):
+        compare("mixture-a", {"mine": gamblers.bold}, 2, 10, out=tmp_path)
+    compare("mixture-a", {"new": gamblers.bold}, 2, 10, out=tmp_path)
+    with pytest.raises(InvalidArgument, match="settings of policy 'other'"):  # what the last study did not name
+        compare("mixture-a", {"other": gamblers.bold}, 2, 10, out=tmp_path)
+    compare("mixture-a", {"other": gamblers.greedy}, 2, 10, out=tmp_path)
+
+
+def test_results_of_other_options_behind_the_same_label_are_never_returned(tmp_path: Path) -> None:
+    """NumPy shortens long arrays, so labels may agree where options do not."""
+    means = np.zeros(2000), np.zeros(2000)
+    means[1][1000] = 9.0
+    first, second = (Contender("uniform", (("n_arms", mean),)) for mean in means)
+    assert first.label == second.label
+    scenario = make_scenario("mixture-a")
+    assert first.making(scenario) != second.making(scenario)
+
+
+def test_an_environment_that_cannot_be_read_is_not_resumed(tmp_path: Path) -> None:
+    secretive = Silent(1.0, (n for n in range(3)))
+    compare(secretive, MINE, 2, 10, out=tmp_path)
+    with pytest.raises(InvalidArgument, match=r"environment must be made of what can be read.*plain attributes"):
+        compare(secretive, MINE, 3, 10, out=tmp_path)
+
+
+def test_changed_sources_and_unrecorded_ones_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare("mixture-a", MINE, 2, 10, out=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("polyarm.experiments.runner.polyarm_sources", lambda parts: "another")
+        with pytest.raises(InvalidArgument, match=r"sources of the worlds '[0-9a-f]*' instead of 'another'"):
+            compare("mixture-a", MINE, 2, 10, out=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("polyarm.experiments.contenders.polyarm_sources", lambda parts: "another")
+        with pytest.raises(InvalidArgument, match=r"sources of policy 'bold' '[0-9a-f]*' instead of 'another'"):
+            compare("mixture-a", MINE, 2, 10, out=tmp_path)
+    file = tmp_path / "results.parquet"
+    about = read_metadata(file)
+    del about["makings"], about["identity"]["sources of the worlds"]
+    write_table(file, pq.read_table(file), about)
+    with pytest.raises(InvalidArgument, match=r"sources of the worlds not recorded, as by an earlier polyarm"):
+        compare("mixture-a", MINE, 2, 10, out=tmp_path)
 
 
 def test_damaged_results_are_told(tmp_path: Path) -> None:

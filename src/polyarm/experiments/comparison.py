@@ -15,10 +15,8 @@ from polyarm.experiments.contenders import Factory, PolicyLike, as_contenders, d
 from polyarm.experiments.executors import open_executor
 from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.results import Results
-from polyarm.experiments.runner import Study, count_missing, run_study
-from polyarm.experiments.store import Store
+from polyarm.experiments.runner import Study, count_missing, open_store, run_study
 from polyarm.experiments.summary import summary, without_nan
-from polyarm.files import require_folder
 from polyarm.tables import Table
 from polyarm.types import Environment
 
@@ -71,7 +69,7 @@ def compare(
     labels = [contender.label for contender in study.contenders]
     reference = require_name(reference or labels[0], labels, "reference")
     with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
-        store = Store(require_folder(folder), study.identity)
+        store = open_store(study, folder)
         missing = count_missing(study, store)
         opened = nullcontext(executor) if executor else open_executor(min(workers, max(missing, 1)), cluster)
         with opened as workplace, progress_bar(study.scenario.name, missing, progress) as advance:

@@ -8,6 +8,9 @@ from typing import Any, TypeAlias
 
 from polyarm.environments.presets import Scenario
 from polyarm.errors import InvalidArgument, UnknownName, require, require_extra, shown
+from polyarm.experiments.content import readable
+from polyarm.experiments.sources import NETWORKS as NETWORK_SOURCES
+from polyarm.experiments.sources import POLICIES, polyarm_sources
 from polyarm.policies import presets
 from polyarm.policies.optimal import Optimal
 from polyarm.types import AnyPolicy, World
@@ -71,6 +74,11 @@ class Contender:
                 )
             options["n_components"] = scenario.n_components
         return options
+
+    def making(self, scenario: Scenario) -> dict[str, str]:
+        """What decides how it plays: the options or the factory, and the code behind them."""
+        made_of = readable(self.full_options(scenario) if self.factory is None else self.factory)
+        return {"settings": made_of, "sources": polyarm_sources(NETWORK_SOURCES if self.is_network else POLICIES)}
 
     def _means(self, world: World | None) -> Any:
         require(world is not None, "policy", "one that can play outside a simulation", self.name)

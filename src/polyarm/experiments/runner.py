@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +19,16 @@ import polyarm
 from polyarm.environments.presets import Scenario
 from polyarm.errors import require_count
 from polyarm.experiments.contenders import Contender
+from polyarm.experiments.content import readable
 from polyarm.experiments.executors import Inline
 from polyarm.experiments.play import Run, play, sample_world, shorten
 from polyarm.experiments.progress import Advance, silent
 from polyarm.experiments.records import record
 from polyarm.experiments.results import Results
 from polyarm.experiments.seeds import policy_rng, policy_seed, world_rng
+from polyarm.experiments.sources import WORLDS, polyarm_sources
 from polyarm.experiments.store import Done, Store, runs_of
+from polyarm.files import require_folder
 from polyarm.types import World
 
 PIECE = 5  # realisations between two writes: a crash loses at most these, and a write costs a few milliseconds
@@ -52,11 +56,17 @@ class Study:
         """Settings that decide every number; realisations and policies may be added later."""
         return {
             "scenario": self.scenario.name,
-            "environment": describe(self.scenario.environment),
+            "environment": readable(self.scenario.environment),
             "horizon": self.horizon,
             "seed": self.seed,
             "polyarm": polyarm.__version__,
+            "sources of the worlds": polyarm_sources(WORLDS),
         }
+
+    @property
+    def makings(self) -> dict[str, dict[str, str]]:
+        """What each policy is made of, by label."""
+        return {contender.label: contender.making(self.scenario) for contender in self.contenders}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -73,10 +83,9 @@ class Piece(NamedTuple):
     realizations: tuple[int, ...]
 
 
-def describe(environment: object) -> str:
-    """Settings of an environment as text, without the memory address of one that has no repr."""
-    text = repr(environment)
-    return type(environment).__qualname__ if " at 0x" in text else text
+def open_store(study: Study, folder: str | Path) -> Store:
+    """The folder of that study."""
+    return Store(require_folder(folder), study.identity, study.makings)
 
 
 def versions() -> dict[str, str]:

@@ -13,9 +13,8 @@ from polyarm.environments.presets import make_scenario
 from polyarm.experiments.comparison import make_study
 from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.results import Results
-from polyarm.experiments.runner import Study, count_missing, run_study
+from polyarm.experiments.runner import Study, count_missing, open_store, run_study
 from polyarm.experiments.store import Store
-from polyarm.files import require_folder
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Workplace:
     def _study(self, scenario: str, policies: Sequence[str], horizon: int, count: int) -> tuple[Study, Store]:
         study = make_study(make_scenario(scenario, self.data), policies, count, horizon, self.seed, device=self.device)
         name = re.sub("[^a-z0-9.]+", "-", f"{study.scenario.name}-t{horizon}-seed{self.seed}")
-        return study, Store(require_folder(self.folder / "runs" / name), study.identity)
+        return study, open_store(study, self.folder / "runs" / name)
 
     def _results(self, scenario: str, policies: Sequence[str], horizon: int, count: int) -> Results:
         study, store = self._study(scenario, policies, horizon, count)
