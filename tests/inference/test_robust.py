@@ -179,7 +179,7 @@ def test_draws_of_the_mean_are_those_of_a_brute_force_reference() -> None:
     engine = RobustEngine(RobustMixture(1, 2, concentration=2.0, place_shape=0.0, place_scale=0.3))
     state = played(engine, 12)
     rng = np.random.default_rng(0)
-    x, n_draws = np.array([0.4, -1.2]), 20_000
+    x, n_draws = np.array([0.4, -1.2]), 80_000
     f, K = np.append(x, 1.0), int(state.sizes[0, 0])
     mean, covariance = dense_posterior(state, 0)
     joint = rng.multivariate_normal(mean, covariance, n_draws) @ np.kron(np.eye(K + 1), f[:, None])
@@ -242,7 +242,10 @@ def test_compiled_equals_plain(dim: int) -> None:
         for state, twin, source in twins:
             shared = (state.centres, state.hyper, state.columns, engine._law)
             rewards = (state.data[arm], state.seats[arm], arm)
-            twin(robust.take_in)(*state[:6], engine._law, *rewards, state.reservoir, x, y, source)
+            known = False
+            while not twin(robust.take_in)(*state[:6], engine._law, *rewards, state.reservoir, x, y, known, source):
+                engine._move_origin(state)
+                known = True
             for which, n_moves in ((arm, 6), (other, 3)):
                 rewards = (state.data[which], state.seats[which], which)
                 assert twin(robust.moves_of)(*state[:6], engine._law, *rewards, n_moves, source) == 0

@@ -16,17 +16,21 @@ from polyarm.errors import (
 from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room_for_reward
 from polyarm.kernels import robust as kernels
 from polyarm.kernels import robust_means as means
+from polyarm.kernels import robust_scales as scales
 from polyarm.kernels._jit import stream
 from polyarm.kernels.gibbs import NEXT, ROWS
 from polyarm.kernels.robust_component import VAR, n_rows
 from polyarm.kernels.robust_places import PRECISION
 from polyarm.kernels.robust_scales import (
+    BEGIN_AGAIN,
     GAMMA,
     LAM,
     NOISE,
+    OFF,
     ORIGIN,
     RESERVOIR,
     RHO,
+    SCALED,
     SQUARE,
     TAU,
     UNIT,
@@ -59,14 +63,15 @@ class RobustState(NamedTuple):
         return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
 
 
-def law_of(model: RobustMixture, fixed_units: bool) -> Array:
+def law_of(model: RobustMixture, fixed_units: bool, half_life: float | None = None) -> Array:
     """The settings as kernels take them: see kernels.robust_scales."""
     shape, rate = model.concentration_prior or (0.0, 0.0)
     pairs = [*model.arm_shape, *model.arm_scale, *model.part_shape, *model.part_scale]
     noise = [model.noise_shape, model.noise_rate_shape, model.noise_rate, model.wide, shape, rate]
     flags = [model.shared_centre, model.learned, model.intercept, fixed_units]
     places = [model.place_shape * model.intercept, model.place_scale]
-    return np.array([*pairs, *noise, *flags, *places], dtype=np.float64)
+    window = round(2 * half_life) if half_life is not None else 0  # the mean age of a faded reward is 1.4 half-lives
+    return np.array([*pairs, *noise, *flags, *places, max(window, 0)], dtype=np.float64)
 
 
 def with_room_for_component(state: RobustState) -> RobustState:
@@ -104,7 +109,7 @@ class RobustEngine:
             require_count(self.memory, "memory")
         if self.half_life is not None:
             require_positive(self.half_life, "half_life")
-        object.__setattr__(self, "_law", law_of(self.model, self.fixed_units))
+        object.__setattr__(self, "_law", law_of(self.model, self.fixed_units, self.half_life))
 
     @property
     def n_arms(self) -> int:
@@ -120,13 +125,13 @@ class RobustEngine:
         """State before any reward: shared values at the middle of their priors, in units of 1."""
         n, D, model = self.n_arms, self.model.n_features, self.model
         first = min(FIRST_CAPACITY, self.memory or FIRST_CAPACITY)
-        hyper = np.zeros(13)
+        hyper = np.zeros(15)
         hyper[LAM : LAM + 2] = np.divide(model.arm_scale, model.arm_shape)
         hyper[RHO : RHO + 2] = model.part_ratio
         hyper[NOISE] = model.noise_rate_shape / model.noise_rate
         hyper[GAMMA] = np.divide(*model.concentration_prior) if model.concentration_prior else model.concentration
         hyper[SQUARE] = 1.0
-        columns = np.zeros((9, D))
+        columns = np.zeros((11, D))
         columns[UNIT] = 1.0
         columns[PRECISION, : self.context_dim] = float(self.fixed_units)
         if model.intercept:
@@ -156,7 +161,10 @@ class RobustEngine:
         if b == a:
             b = (b + 1) % self.n_arms
         source = stream(rng)
-        kernels.take_in(*state[:6], self._law, state.data[a], state.seats[a], a, state.reservoir, x, y, source)
+        taken = (*state[:6], self._law, state.data[a], state.seats[a], a, state.reservoir, x, y)
+        if not kernels.take_in(*taken, False, source):
+            self._move_origin(state)
+            kernels.take_in(*taken, True, source)
         state = self.random_moves(state, a, self.moves, rng)
         if b != a:
             state = self.random_moves(state, b, self.moves_elsewhere, rng)
@@ -175,6 +183,20 @@ class RobustEngine:
         if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
             state = with_room_for_component(state)
         return state
+
+    def _move_origin(self, state: RobustState) -> None:
+        """Count rewards and columns from where they now are, and begin again where the scale of rewards is another."""
+        tables, labels, sizes, centres, hyper, columns, reservoir = state[:7]
+        if self.model.intercept:
+            shift = np.zeros(self.model.n_features)
+            scales.recentre(tables, sizes, centres, hyper, columns, reservoir, shift)
+            for arm in range(self.n_arms):
+                rewards = (state.data[arm], state.seats[arm], sizes[arm, ROWS])
+                kernels.count_from(tables[arm], labels[arm, 0], sizes[arm, 0], *rewards, shift)
+        if hyper[SCALED] == BEGIN_AGAIN:
+            scales.begin_again(tables, sizes, centres, hyper, columns, self._law, np.array(self.model.part_ratio))
+        hyper[OFF] = 0.0
+        kernels.prepare_all(tables, sizes, centres, hyper, columns, self._law)
 
     def fade(self, state: RobustState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""

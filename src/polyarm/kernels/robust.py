@@ -2,8 +2,8 @@
 
 tables (A, rows, C)  labels (A, 2, C)  sizes (A, 3)    seating and components of every arm (robust_moves.py)
 centres (A, D, D + 2)                                  posterior of every arm's centre (robust_means.py)
-hyper (13,)  columns (9, D)  reservoir (64,)           what the arms share (robust_scales.py)
-law (20,)                                              the settings
+hyper (15,)  columns (11, D)  reservoir (64,)           what the arms share (robust_scales.py)
+law (21,)                                              the settings
 """
 
 import math
@@ -19,12 +19,14 @@ from polyarm.kernels.robust_component import (
     fade,
     information,
     keep,
+    recount,
+    shift_rewards,
     solve,
     squared_errors,
     sxy_row,
     w_row,
 )
-from polyarm.kernels.robust_means import find_centre, with_intercept
+from polyarm.kernels.robust_means import features, find_centre
 from polyarm.kernels.robust_moves import make_moves, move
 from polyarm.kernels.robust_scales import (
     ARM_VAR,
@@ -32,20 +34,22 @@ from polyarm.kernels.robust_scales import (
     GAMMA,
     NOISE,
     NOISE_SHAPE,
+    NONZERO,
+    OFF,
     ORIGIN,
     PART_VAR,
     RESERVOIR,
-    SCALED,
+    SEEN,
     SHARED,
-    SQUARE,
+    SPREAD,
     STEPS,
+    SUM,
     TAU,
     draw_inverse_gamma,
     draw_shared,
     least_noise,
     remember,
     set_variances,
-    take_scale,
 )
 from polyarm.kernels.triangle import solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
@@ -181,25 +185,28 @@ def take_in(
     reservoir: Array,
     x: Array,
     y: float,
+    known: bool,
     source: Stream,
-) -> None:
+) -> bool:
     """Take a reward into the units, write it to its arm's next row and seat it; a reward that had the row stays put.
 
-    An arm without a reward draws its centre.
+    An arm without a reward draws its centre.  False: rewards or columns must be counted from elsewhere first; call
+    again with a reward that the units know.
     """
     rng = generator(source)
     C, D = tables.shape[2], columns.shape[1]
     T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
-    early = hyper[STEPS] < RESERVOIR  # units change at every step
-    remember(tables, sizes, centres, hyper, columns, reservoir, law, x, y, rng)
-    if hyper[SCALED] == 0.0 and hyper[SQUARE] != 1.0:
-        take_scale(tables, sizes, centres, hyper, columns)
-    if early:
-        prepare_all(tables, sizes, centres, hyper, columns, law)
+    if not known:
+        early = hyper[STEPS] < RESERVOIR  # units change at every step
+        remember(tables, sizes, centres, hyper, columns, reservoir, law, x, y, rng)
+        if hyper[OFF] > 0.0:
+            return False
+        if early:
+            prepare_all(tables, sizes, centres, hyper, columns, law)
     i = size[NEXT]
     if i < size[ROWS]:
         keep(T, place[z[i]], data, i)
-    data[i, :D] = with_intercept(x, D)
+    data[i, :D] = features(x, columns)
     data[i, D] = y - hyper[ORIGIN]
     w0 = centres[arm, :, D + 1]
     if size[0] == 0 and law[SHARED] > 0.0:
@@ -210,6 +217,20 @@ def take_in(
     move(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng, True)
     size[ROWS] = max(size[ROWS], i + 1)
     size[NEXT] = i + 1
+    return True
+
+
+@kernel
+def count_from(T: Array, label: IntArray, K: int, data: Array, z: IntArray, n: int, shift: Array) -> None:
+    """Count an arm's columns and rewards from elsewhere: `shift` (D,) is what they lose, the rewards' last."""
+    D = shift.shape[0]
+    for i in range(n):
+        for j in range(D - 1):
+            data[i, j] -= shift[j]
+        data[i, D] -= shift[D - 1]
+    for k in range(K):
+        shift_rewards(T, k, shift)
+        recount(T, k, data, z, n, label[k])
 
 
 @kernel
@@ -224,6 +245,10 @@ def forget(
     share: float,
 ) -> None:
     """Let only a share of every arm's past remain, for good, and drop the components that hold next to nothing."""
+    hyper[SEEN] *= share
+    columns[SPREAD] *= share
+    columns[SUM] *= share
+    columns[NONZERO] *= share
     for arm in range(tables.shape[0]):
         T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
         size[ROWS] = size[NEXT] = 0

@@ -25,7 +25,8 @@ from polyarm.types import Array, IntArray
 
 COUNT, VAR, SYY, MOVES, MEAN = 0, 1, 2, 3, 4
 LANES = 4  # components scored together; a table's capacity is a multiple of it
-CAREFUL = 1e-6  # a reward that holds all but this share of its component's information is removed by rebuilding
+CAREFUL = 1e-4  # a reward that holds all but this share of its component's information is removed by rebuilding
+OUTWEIGHED = 1e-6  # sums of squares that fall below this share of the reward that left are computed afresh
 MOVES_KEPT = 65536  # sums are computed afresh after so many moves
 
 
@@ -206,7 +207,7 @@ def information(T: Array, k: int, R: Array, M: Array) -> None:
             M[i, j] = T[p, k] / s2
             p += 1
         M[i, i] += 1.0 / R[i]
-    factorise(M, D)
+    factorise(M, R, D)
 
 
 @loop
@@ -245,6 +246,31 @@ def recount(T: Array, k: int, data: Array, z: IntArray, n: int, label: int) -> N
         if z[i] == label:
             count_in(T, k, data, i, 1.0)
     T[MOVES, k] = 0.0
+
+
+@step
+def shift_rewards(T: Array, k: int, shift: Array) -> None:
+    """Count what component k has kept from elsewhere: columns lose shift[:-1], rewards shift[-1].
+
+    The last feature is the intercept: the last row of Sxx is n and the sums of the columns.
+    """
+    D = shift.shape[0]
+    kept = kept_row(D)
+    first = kept + 2
+    s = first + D * (D + 1) // 2
+    sums = s - D
+    n, o, total = T[kept, k], shift[D - 1], T[s + D - 1, k]
+    T[kept + 1, k] += o * (o * n - 2.0 * total)
+    for i in range(D - 1):
+        T[s + i, k] += shift[i] * (o * n - total) - o * T[sums + i, k]
+    T[s + D - 1, k] -= o * n
+    p = first
+    for i in range(D - 1):
+        for j in range(i + 1):
+            T[p, k] += shift[i] * shift[j] * n - shift[i] * T[sums + j, k] - shift[j] * T[sums + i, k]
+            p += 1
+    for j in range(D - 1):
+        T[sums + j, k] -= shift[j] * n
 
 
 @loop

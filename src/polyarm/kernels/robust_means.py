@@ -19,7 +19,7 @@ from polyarm.kernels._jit import Stream, generator, kernel, step
 from polyarm.kernels.means import add_normal, n_held
 from polyarm.kernels.robust_component import MEAN, VAR, sxy_row
 from polyarm.kernels.robust_places import local_counts
-from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, NOISE, ORIGIN, PART_VAR, TAU, TIED_SD
+from polyarm.kernels.robust_scales import ARM_VAR, BASE, CENTRE, GAMMA, NOISE, ORIGIN, PART_VAR, TAU, TIED_SD
 from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
 
@@ -53,7 +53,7 @@ def find_centre(T: Array, K: int, centre: Array, columns: Array) -> None:
             centre[i, i] += Qi * (columns[PART_VAR, i] - T[p, k]) * Qi
             centre[i, D] += Qi * T[p, k] * T[s + i, k] / s2
             p += 1
-    factorise(centre, D)
+    factorise(centre, columns[ARM_VAR], D)
     mean = centre[:, D]
     solve_lower(centre, mean, D)
     solve_upper(centre, mean, D)
@@ -173,7 +173,7 @@ def draw_means(
     rng = generator(source)
     D = columns.shape[1]
     C = tables.shape[2] + 1
-    f = with_intercept(x, D)
+    f = features(x, columns)
     m, v, c, G, g = np.empty(C), np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
     for arm in range(tables.shape[0]):
         K = sizes[arm, 0]
@@ -188,7 +188,7 @@ def moments(tables: Array, sizes: IntArray, centres: Array, hyper: Array, column
     """Fill out (2, n_arms) with mean and standard deviation of every arm's mean reward."""
     D = columns.shape[1]
     C = tables.shape[2] + 1
-    f = with_intercept(x, D)
+    f = features(x, columns)
     m, v, c, G, g = np.empty(C), np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
     for arm in range(tables.shape[0]):
         K = sizes[arm, 0]
@@ -209,10 +209,11 @@ def distrust(tables: Array, sizes: IntArray, hyper: Array, moments: Array) -> No
 
 
 @kernel
-def with_intercept(x: Array, D: int) -> Array:
-    """The context, with a one after it where there is an intercept."""
-    f = np.ones(D)
-    f[: x.shape[0]] = x
+def features(x: Array, columns: Array) -> Array:
+    """The context, its columns counted from their base, with a one after it where there is an intercept."""
+    f = np.ones(columns.shape[1])
+    for j in range(x.shape[0]):
+        f[j] = x[j] - columns[BASE, j]
     return f
 
 
@@ -223,7 +224,7 @@ def components(
     """Fill out (3, K + 1) with c, and mean and variance of x'w_k, of every component in use and of an unseen one."""
     D = columns.shape[1]
     K = sizes[arm, 0]
-    f = with_intercept(x, D)
+    f = features(x, columns)
     m, v, G = np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D))
     locate(tables[arm], K, centres[arm], columns, f, m, v, G)
     local_counts(tables[arm], K, columns, hyper[GAMMA], hyper[TAU], f, out[0])
@@ -250,7 +251,7 @@ def draw_density(
     rng = generator(source)
     D = columns.shape[1]
     K, gamma, b = sizes[arm, 0], hyper[GAMMA], hyper[NOISE]
-    f = with_intercept(x, D)
+    f = features(x, columns)
     m, v, c, weight = np.empty(K + 1), np.empty(K + 1), np.empty(K + 1), np.empty(K + 1)
     G, h = np.empty((K + 1, D)), np.empty(D)
     locate(tables[arm], K, centres[arm], columns, f, m, v, G)

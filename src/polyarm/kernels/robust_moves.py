@@ -9,8 +9,10 @@ columns              R, the prior variance of their slopes around it, and what r
 gamma, tau, a, b     concentration; spread of the components' places; s2 ~ IG(a, b)
 
 weight of reward i for component k:        n_k N(y; x'U_k, s2_k + x'V_k x) p(x | k), with i itself taken out
-weight for a new one:                      gamma/2 N(y; x'w0, s2* + x'Rx) p(x) for each of two s2* ~ IG(a, b);
+weight for a new one:                      gamma/2 N(y; x'w0, s2* + x'Rx) p(x) IG(s2*; a, b) / h(s2*) for each of two
+                                           s2* ~ h = 1/2 IG(a, b) + 1/2 IG(a + 1/2, b + (y - x'w0)^2 / 2);
                                            the s2 of a component that i leaves empty is the first s2*
+With h = IG(a, b) an outlier hardly ever meets a noise variance of its own size, and is taken for a slope instead.
 Without i its own component has t = s2 - x'Vx:  N(...) = sqrt(t)/s2 exp(-e^2 / (2t)) up to 1/sqrt(2 pi).
 """
 
@@ -23,6 +25,8 @@ from polyarm.kernels.robust_component import (
     COUNT,
     MOVES,
     MOVES_KEPT,
+    OUTWEIGHED,
+    SYY,
     VAR,
     count_in,
     rank_one,
@@ -87,7 +91,8 @@ def remove(
 ) -> None:
     """Remove reward i, which no longer carries the label, from component k."""
     count_in(T, k, data, i, -1.0)
-    stale = T[MOVES, k] > max(MOVES_KEPT, 8.0 * T[COUNT, k])
+    y = data[i, data.shape[1] - 1]
+    stale = T[MOVES, k] > max(MOVES_KEPT, 8.0 * T[COUNT, k]) or T[SYY, k] < OUTWEIGHED * y * y
     if stale:
         recount(T, k, data, z, n, label)
     if stale or rank_one(T, k, data, i, -1.0, v):
@@ -127,28 +132,30 @@ def score(
 
 @step
 def score_new(
-    T: Array,
-    k: int,
-    s2: float,
-    gamma: float,
-    tau: float,
-    w0: Array,
-    columns: Array,
-    data: Array,
-    i: int,
-    weight: Array,
-    gap: Array,
+    k: int, s2: float, q: float, half: float, away: float, gamma: float, bulk: float, weight: Array, gap: Array
 ) -> None:
-    """Write weight and gap of reward i for a new component with that noise variance, at place k."""
-    R = columns[PART_VAR]
-    D = R.shape[0]
-    e = data[i, D]
-    s = s2
-    for j in range(D):
-        e -= data[i, j] * w0[j]
-        s += data[i, j] * data[i, j] * R[j]
-    weight[k] = gamma / AUXILIARY / math.sqrt(s)
-    gap[k] = 0.5 * e * e / s + distance(T, -1, columns, tau, data[i], 0.0)
+    """Write weight and gap of a reward for a new component with that noise variance, at place k.
+
+    q = x'Rx;  half = (y - x'w0)^2 / 2;  away = minus log p(x);  bulk: see `bulk_of`.
+    """
+    share = 0.5 + 0.5 * bulk / math.sqrt(s2) * math.exp(-half / s2)  # h / IG(a, b)
+    weight[k] = gamma / AUXILIARY / (math.sqrt(s2 + q) * share)
+    gap[k] = half / (s2 + q) + away
+
+
+@step
+def bulk_of(half: float, a: float, b: float) -> float:
+    """The constant in IG(s2; a + 1/2, b + half) / IG(s2; a, b) = bulk exp(-half / s2) / sqrt(s2)."""
+    t = b + half
+    return math.sqrt(t) * math.exp(a * math.log(t / b) + math.lgamma(a) - math.lgamma(a + 0.5))
+
+
+@step
+def propose_noise(half: float, a: float, b: float, rng: Rng) -> float:
+    """A draw from h."""
+    if rng.random() < 0.5:
+        return float(b / rng.standard_gamma(a))
+    return float((b + half) / rng.standard_gamma(a + 0.5))
 
 
 @loop
@@ -217,17 +224,24 @@ def move(
     k0 = K if new else place[z[i]]
     score(T, K, columns, tau, data, i, weight, gap, q, e)
     alone = not new and T[COUNT, k0] == 1.0
-    first = T[VAR, k0] if alone else b / rng.standard_gamma(a)
-    second = b / rng.standard_gamma(a)
+    D = R.shape[0]
+    far, wide = data[i, D], 0.0
+    for j in range(D):
+        far -= data[i, j] * w0[j]
+        wide += data[i, j] * data[i, j] * R[j]
+    half, away = 0.5 * far * far, distance(T, -1, columns, tau, data[i], 0.0)
+    bulk = bulk_of(half, a, b)
+    first = T[VAR, k0] if alone else propose_noise(half, a, b, rng)
+    second = propose_noise(half, a, b, rng)
     if alone:
-        score_new(T, k0, first, gamma, tau, w0, columns, data, i, weight, gap)
-        score_new(T, K, second, gamma, tau, w0, columns, data, i, weight, gap)
+        score_new(k0, first, wide, half, away, gamma, bulk, weight, gap)
+        score_new(K, second, wide, half, away, gamma, bulk, weight, gap)
         k = draw_weighted(weight, gap, K + 1, rng)
     else:
         if not new:
             score_own(T, k0, w0, columns, tau, data, i, weight, gap, q, e, M, B, v)
-        score_new(T, K, first, gamma, tau, w0, columns, data, i, weight, gap)
-        score_new(T, K + 1, second, gamma, tau, w0, columns, data, i, weight, gap)
+        score_new(K, first, wide, half, away, gamma, bulk, weight, gap)
+        score_new(K + 1, second, wide, half, away, gamma, bulk, weight, gap)
         k = draw_weighted(weight, gap, K + 2, rng)
     if k == k0 and not new:
         return

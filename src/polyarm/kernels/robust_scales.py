@@ -3,6 +3,7 @@
 u_j = 1 / mean square of the non-zero entries of column j (the intercept has 1): slopes are measured in its inverse root
 S2  squared robust scale of the rewards;  m  their median;  both from a reservoir of past rewards of all arms
 slope group 0, intercept group 1 (the last feature)
+Rewards are counted from ORIGIN and column j from BASE, which is 0 or, for a column far from 0, its mean
 
                       prior                          entry of
 lam2_g                IG(shape_g, scale_g S2)        hyper[LAM + g]     spread of the arms' centres:   L_j = lam2 u_j
@@ -11,9 +12,10 @@ c_j                   N(0 or m, wide S2 u_j)         columns[CENTRE]    centre o
 b                     Gamma(shape, rate / S2)        hyper[NOISE]       s2_k ~ IG(a, b)
 gamma                 Gamma(shape, rate) or fixed    hyper[GAMMA]       concentration of every arm's seating
 tau                   IG(shape, scale) or fixed      hyper[TAU]         spread of places (robust_places.py)
-TIED_SD               standard deviation of the reservoir where some of its rewards are equal, else 0
+TIED_SD               standard deviation of the reservoir where many of its rewards are equal, else 0
+OFF                   1 where rewards or columns must be counted from somewhere else (inference.robust)
 
-hyper (13,)  columns (9, D)  law (20,): the settings, see `law` of inference.robust
+hyper (15,)  columns (11, D)  law (21,): the settings, see `law` of inference.robust
 centres (A, D, D + 2): factor of the information about w0, its mean, and w0 as last drawn (robust_means.py)
 """
 
@@ -23,21 +25,30 @@ import numpy as np
 
 from polyarm.kernels._jit import kernel, step
 from polyarm.kernels.means import n_held
-from polyarm.kernels.robust_component import COUNT, VAR, sxx_row, sxy_row, w_row
+from polyarm.kernels.robust_component import COUNT, VAR, squared_errors, sxx_row, sxy_row, w_row
 from polyarm.kernels.robust_places import AT, PRECISION, draw_tau
 from polyarm.types import Array, IntArray, Rng
 
 LAM, RHO, NOISE, GAMMA, SQUARE, MEDIAN, ORIGIN, STEPS, SCALED, TAU, TIED_SD = 0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12
-CENTRE, ARM_VAR, PART_VAR, UNIT, SUM, NONZERO, TOTAL = 0, 1, 2, 3, 4, 5, 8
+SEEN, OFF = 13, 14  # contexts in the columns' sums, less what was forgotten
+CENTRE, ARM_VAR, PART_VAR, UNIT, SUM, NONZERO = 0, 1, 2, 3, 4, 5
+RUNNING, BASE, SPREAD = 8, 9, 10  # mean of the column so far, where it is counted from, sum of squares around the mean
 LAM_SHAPE, LAM_SCALE, RHO_SHAPE, RHO_SCALE = 0, 2, 4, 6
 NOISE_SHAPE, NOISE_RATE_SHAPE, NOISE_RATE, WIDE, GAMMA_SHAPE, GAMMA_RATE = 8, 9, 10, 11, 12, 13
-SHARED, LEARNED, INTERCEPT, FIXED_UNITS, TAU_SHAPE, TAU_SCALE = 14, 15, 16, 17, 18, 19
+SHARED, LEARNED, INTERCEPT, FIXED_UNITS, TAU_SHAPE, TAU_SCALE, WINDOW = 14, 15, 16, 17, 18, 19, 20
 RESERVOIR = 64
-CONSTANT = 1e-9  # a column whose variance is below this share of its squared mean says nothing
+BEGIN_AGAIN = 2.0  # value of SCALED where rewards have quite another scale than before
+CONSTANT = 1e-20  # a column whose variance is below this share of its squared mean says nothing
+FAR, NEAR = 4.0, 3.0  # a column is counted from its mean when that is so many sd from 0, from 0 again when less
+STALE = 0.1  # a column's mean that has gone so many sd since is taken afresh
+FAR_REWARD = 1000.0  # rewards are counted from their median when that is so many S from their origin
+OTHER_SCALE = 1e4  # change of S2 after which what was drawn in the old unit is worthless
+MANY_TIES = 0.1  # share of the commonest reward from which ties are no accident
+WILD = 10.0  # gaps of so many typical ones say nothing about the scale
 NO_SHARE = 1e-8  # variance of an arm's centre, as a share of its components', where arms have no centre of their own
-RHO_LOW, RHO_HIGH = 1e-6, 1e6  # keeps Q - QVQ to six digits; no data reach these
+RHO_LOW, RHO_HIGH = 1e-6, 1e4  # keeps Q - QVQ to ten digits of the prior's information; no data reach these
 LAM_LOW, LAM_HIGH = 1e-12, 1e12  # of lam2 in units of S2, against overflow
-NOISE_LOW = 1e-12  # of s2 in units of S2 + lam2: a signal 10^6 times its noise still leaves four digits to solve with
+NOISE_LOW = 1e-6  # of s2 in units of S2 + lam2: with 10^6 rewards four digits remain to solve with
 
 
 @step
@@ -63,25 +74,40 @@ def set_variances(hyper: Array, columns: Array, law: Array) -> None:
 
 @kernel
 def robust_scale(rewards: Array) -> tuple[float, float]:
-    """Median and squared scale: the larger of 1.4826 MAD and a quarter of the mean absolute deviation, squared."""
+    """Median and squared scale: the larger of 1.4826 MAD and a quarter of the mean tame gap, squared."""
     n = rewards.shape[0]
     low, high = (n - 1) // 2, n // 2
     ordered = np.sort(rewards)
     median = 0.5 * (ordered[low] + ordered[high])
     gaps = np.sort(np.abs(rewards - median))
     mad = 0.5 * (gaps[low] + gaps[high])
-    scale = max(1.4826 * mad, 0.25 * np.sum(gaps) / n)
+    tame = np.minimum(gaps, WILD * typical_gap(gaps))
+    scale = max(1.4826 * mad, 0.25 * np.sum(tame) / n)
     return median, scale * scale
 
 
 @kernel
+def typical_gap(gaps: Array) -> float:
+    """The median of ordered gaps that are not 0, or 0."""
+    n = gaps.shape[0]
+    zeros = np.searchsorted(gaps, 0.0, side="right")
+    return float(gaps[zeros + (n - zeros - 1) // 2]) if zeros < n else 0.0
+
+
+@kernel
 def tied_sd(rewards: Array) -> float:
-    """Standard deviation of the rewards where two of them are equal, else 0."""
+    """Standard deviation of the rewards, wild ones tamed, where one value holds many of them, else 0."""
+    n = rewards.shape[0]
     ordered = np.sort(rewards)
-    for i in range(1, len(ordered)):
-        if ordered[i] == ordered[i - 1]:
-            return float(np.std(ordered))
-    return 0.0
+    run, most = 1, 1
+    for i in range(1, n):
+        run = run + 1 if ordered[i] == ordered[i - 1] else 1
+        most = max(most, run)
+    if most < 2 or most < MANY_TIES * n:
+        return 0.0
+    median = 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
+    widest = WILD * typical_gap(np.sort(np.abs(ordered - median)))
+    return float(np.std(np.minimum(np.maximum(ordered, median - widest), median + widest)))
 
 
 @step
@@ -108,38 +134,163 @@ def remember(
     y: float,
     rng: Rng,
 ) -> None:
-    """Take a context and a reward into the units, which are estimated at every step up to 64, then at powers of two."""
+    """Take a context and a reward into the units, which are estimated at every step up to 64, then at powers of two.
+
+    With a window, which forgets, they are also estimated whenever it has passed.
+    """
     t = int(hyper[STEPS])
     hyper[STEPS] += 1.0
     if law[FIXED_UNITS] > 0.0:
         return
-    if t == 0:
+    if t == 0 and law[INTERCEPT] > 0.0:
         hyper[ORIGIN] = y
-    place = t if t < RESERVOIR else int(rng.random() * (t + 1))
+    window = int(law[WINDOW])
+    past = min(t + 1, max(window, RESERVOIR)) if window > 0 else t + 1
+    place = t if t < RESERVOIR else int(rng.random() * past)
     if place < RESERVOIR:
         reservoir[place] = y - hyper[ORIGIN]
+    note_columns(hyper, columns, x)
+    n = t + 1
+    if n <= RESERVOIR or n & (n - 1) == 0 or (window > 0 and n % window == 0):
+        measure_columns(tables, sizes, centres, hyper, columns, x.shape[0])
+        measure_rewards(tables, sizes, centres, hyper, columns, law, reservoir[: min(n, RESERVOIR)])
+        hyper[OFF] = 1.0 if off_centre(hyper, columns, law) else 0.0
+
+
+@step
+def note_columns(hyper: Array, columns: Array, x: Array) -> None:
+    """Take a context into the columns' sums (Welford's recursion, which an offset does not spoil)."""
+    hyper[SEEN] += 1.0
     for j in range(x.shape[0]):
-        columns[TOTAL, j] += x[j]
+        gap = x[j] - columns[RUNNING, j]
+        columns[RUNNING, j] += gap / hyper[SEEN]
+        columns[SPREAD, j] += gap * (x[j] - columns[RUNNING, j])
         if x[j] != 0.0:
             columns[SUM, j] += x[j] * x[j]
             columns[NONZERO, j] += 1.0
-    n = t + 1
-    if n > RESERVOIR and n & (n - 1) != 0:
-        return
-    for j in range(x.shape[0]):
-        if columns[SUM, j] > 0.0:
-            unit = columns[NONZERO, j] / columns[SUM, j]
-            change_column(tables, sizes, centres, columns, j, math.sqrt(unit / columns[UNIT, j]))
-            columns[UNIT, j] = unit
-        mean = columns[TOTAL, j] / n
-        spread = columns[SUM, j] / n - mean * mean
-        columns[AT, j] = mean
-        columns[PRECISION, j] = 1.0 / spread if spread > CONSTANT * mean * mean else 0.0
-    median, square = robust_scale(reservoir[: min(n, RESERVOIR)])
+
+
+@kernel
+def measure_columns(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, n_columns: int
+) -> None:
+    """Write the columns' units, and their means and precisions for the places."""
+    for j in range(n_columns):
+        mean, variance = columns[RUNNING, j], columns[SPREAD, j] / hyper[SEEN]
+        away = mean - columns[BASE, j]
+        square = variance + away * away
+        if columns[BASE, j] == 0.0:
+            square = columns[SUM, j] / max(columns[NONZERO, j], 1e-300)
+        if square > 0.0:
+            change_column(tables, sizes, centres, columns, j, 1.0 / math.sqrt(square * columns[UNIT, j]))
+            columns[UNIT, j] = 1.0 / square
+        columns[AT, j] = away
+        columns[PRECISION, j] = 1.0 / variance if variance > CONSTANT * mean * mean else 0.0
+
+
+@kernel
+def measure_rewards(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array, rewards: Array
+) -> None:
+    """Write the rewards' median, scale and ties; a scale that is quite another one begins with new hyperparameters."""
+    median, square = robust_scale(rewards)
     hyper[MEDIAN] = median
-    hyper[TIED_SD] = tied_sd(reservoir[: min(n, RESERVOIR)])
+    hyper[TIED_SD] = tied_sd(rewards)
     if square > 0.0:
+        change = square / hyper[SQUARE]
         hyper[SQUARE] = square
+        if hyper[SCALED] == 0.0:
+            take_scale(tables, sizes, centres, hyper, columns)
+        elif change > OTHER_SCALE or change < 1.0 / OTHER_SCALE:
+            hyper[SCALED] = BEGIN_AGAIN
+
+
+@kernel
+def base_for(hyper: Array, columns: Array, j: int) -> float:
+    """Where column j should be counted from: its mean if that is far from 0 and known well enough to say so, or 0."""
+    mean, sd = columns[RUNNING, j], math.sqrt(columns[SPREAD, j] / hyper[SEEN])
+    if hyper[SEEN] < 2.0 or columns[PRECISION, j] == 0.0:
+        return float(columns[BASE, j])
+    if columns[BASE, j] == 0.0:
+        return mean if abs(mean) > (FAR + 64.0 / (hyper[SEEN] - 1.0) ** 2) * sd else 0.0
+    if abs(mean) < NEAR * sd:
+        return 0.0
+    return mean if abs(mean - columns[BASE, j]) > STALE * sd else float(columns[BASE, j])
+
+
+@kernel
+def off_centre(hyper: Array, columns: Array, law: Array) -> bool:
+    """Whether rewards or a column should be counted from elsewhere, or everything begin again in another unit."""
+    if law[INTERCEPT] > 0.0:
+        for j in range(columns.shape[1] - 1):
+            if base_for(hyper, columns, j) != columns[BASE, j]:
+                return True
+        if abs(hyper[MEDIAN]) > FAR_REWARD * math.sqrt(hyper[SQUARE]):
+            return True
+    return bool(hyper[SCALED] == BEGIN_AGAIN)
+
+
+@kernel
+def recentre(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, reservoir: Array, shift: Array
+) -> None:
+    """Count columns and rewards from elsewhere: write the shift (D,), the last entry being the rewards', and move
+    every intercept by what the slopes make of it.
+    """
+    D = columns.shape[1]
+    for j in range(D - 1):
+        shift[j] = base_for(hyper, columns, j) - columns[BASE, j]
+        columns[BASE, j] += shift[j]
+        columns[AT, j] -= shift[j]
+    shift[D - 1] = hyper[MEDIAN] if abs(hyper[MEDIAN]) > FAR_REWARD * math.sqrt(hyper[SQUARE]) else 0.0
+    hyper[ORIGIN] += shift[D - 1]
+    hyper[MEDIAN] -= shift[D - 1]
+    reservoir -= shift[D - 1]
+    columns[CENTRE, D - 1] += moved(columns[CENTRE], shift)
+    for arm in range(tables.shape[0]):
+        centres[arm, D - 1, D + 1] += moved(centres[arm, :, D + 1], shift)
+        for k in range(sizes[arm, 0]):
+            w = tables[arm, w_row(D) : w_row(D) + D, k]
+            w[D - 1] += moved(w, shift)
+    measure_columns(tables, sizes, centres, hyper, columns, D - 1)
+
+
+@step
+def moved(w: Array, shift: Array) -> float:
+    """Change of an intercept when columns and rewards are counted from elsewhere."""
+    last = shift.shape[0] - 1
+    change = -shift[last]
+    for j in range(last):
+        change += w[j] * shift[j]
+    return float(change)
+
+
+@kernel
+def begin_again(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array, rho: Array
+) -> None:
+    """Put all that is drawn back to the middle of its prior in the unit of now; only the seating stays.
+
+    A component's noise variance is what it would be around the median: slopes come later.
+    """
+    D = columns.shape[1]
+    hyper[SCALED] = 1.0
+    for g in range(2):
+        hyper[LAM + g] = hyper[SQUARE] * law[LAM_SCALE + g] / law[LAM_SHAPE + g]
+        hyper[RHO + g] = rho[g]
+    hyper[NOISE] = hyper[SQUARE] * law[NOISE_RATE_SHAPE] / law[NOISE_RATE]
+    centre = columns[CENTRE]
+    for j in range(D):
+        centre[j] = hyper[MEDIAN] if group_of(j, D, law) == 1 else 0.0
+    for arm in range(tables.shape[0]):
+        T = tables[arm]
+        for j in range(D):
+            centres[arm, j, D + 1] = centre[j]
+            for k in range(sizes[arm, 0]):
+                T[w_row(D) + j, k] = centre[j]
+        for k in range(sizes[arm, 0]):
+            scale = hyper[NOISE] + 0.5 * squared_errors(T, k, D)
+            T[VAR, k] = scale / (law[NOISE_SHAPE] + 0.5 * T[COUNT, k])
 
 
 @kernel

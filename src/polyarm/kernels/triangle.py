@@ -1,6 +1,7 @@
 """Small symmetric matrices by their Cholesky factor, in place and without allocating.
 
-M  (d, d)  symmetric positive definite, then its lower factor F with F F' = M (the upper part is not read)
+M  (d, d)  diag(1/variance) plus a positive semidefinite matrix, then its lower factor F with F F' = M
+           (the upper part is not read); its pivots are at least 1/variance, whatever rounding says
 """
 
 import math
@@ -8,12 +9,10 @@ import math
 from polyarm.kernels._jit import loop, step
 from polyarm.types import Array
 
-TINY = 1e-300
-
 
 @loop
-def factorise(M: Array, d: int) -> None:
-    """Replace the lower triangle of M by its Cholesky factor; a pivot that rounding made negative becomes tiny."""
+def factorise(M: Array, variance: Array, d: int) -> None:
+    """Replace the lower triangle of M by its Cholesky factor."""
     for i in range(d):
         for j in range(i):
             t = M[i, j]
@@ -21,10 +20,9 @@ def factorise(M: Array, d: int) -> None:
                 t -= M[i, k] * M[j, k]
             M[i, j] = t / M[j, j]
         t = M[i, i]
-        floor = 1e-15 * t
         for k in range(i):
             t -= M[i, k] * M[i, k]
-        M[i, i] = math.sqrt(max(t, max(floor, TINY)))
+        M[i, i] = math.sqrt(max(t, 1.0 / variance[i]))
 
 
 @step

@@ -65,8 +65,9 @@ class RobustMixture:
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
         require_count(self.context_dim, "context_dim")
-        for name in ("arm_shape", "arm_scale", "part_ratio"):
+        for name in ("arm_shape", "arm_scale", "part_ratio", "part_shape", "part_scale"):
             require(len(getattr(self, name)) == 2, name, "a pair", getattr(self, name))
+        for name in ("arm_shape", "arm_scale", "part_ratio"):
             for value in getattr(self, name):
                 require_positive(value, name)
         for shape, scale in zip(self.part_shape, self.part_scale, strict=True):
@@ -76,7 +77,9 @@ class RobustMixture:
             require_positive(getattr(self, name), name)
         for name in ("place_shape", "place_scale"):
             require_number(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
-        for value in self.concentration_prior or ():
+        prior = self.concentration_prior
+        require(prior is None or len(prior) == 2, "concentration_prior", "a pair or None", prior)
+        for value in prior or ():
             require_positive(value, "concentration_prior")
 
     @property
