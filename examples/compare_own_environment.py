@@ -23,13 +23,15 @@ class LateOrOnTime:
 
 
 @dataclass(frozen=True)
-class AlwaysSecond:
+class AlwaysSecond(pa.PolicyDefaults[int]):
     """A policy needs three methods: its state before any reward, its choice, and its update."""
 
     def init(self) -> int:
         return 0
 
-    def choose(self, state: int, context: pa.Array, rng: np.random.Generator) -> pa.Choice:
+    def choose(
+        self, state: int, context: pa.Array, rng: np.random.Generator, eligible: pa.Mask | None = None
+    ) -> pa.Choice:
         return pa.Choice(1, np.zeros(3))
 
     def update(self, state: int, context: pa.Array, arm: int, reward: float, rng: np.random.Generator) -> int:

@@ -32,6 +32,9 @@ def test_policies_need_only_numpy_scipy_and_numba() -> None:
 def test_every_public_name_is_there_and_wrong_ones_are_not() -> None:
     assert all(hasattr(polyarm, name) for name in polyarm.__all__)
     assert not hasattr(polyarm, "nonsense")
+    assert set(polyarm.__all__) < set(dir(polyarm))
+    assert polyarm.make_scenario("linear").environment.n_arms == 8
+    assert "drift/abrupt" in polyarm.scenario_names()
 
 
 def test_a_second_start_loads_kernels_from_the_cache(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from polyarm.choosing import PolicyDefaults
+    from polyarm.environments import Scenario, make_scenario, scenario_names
     from polyarm.errors import PolyarmError
     from polyarm.experiments.comparison import compare
     from polyarm.experiments.contenders import Contender
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
         GibbsEngine,
         HierarchicalEngine,
         ParticleEngine,
+        RobustEngine,
+        StudentEngine,
         Sweeps,
         VariationalEngine,
         engine_names,
@@ -22,11 +26,20 @@ if TYPE_CHECKING:
         make_engine,
         save_state,
     )
-    from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, StudentMixture
+    from polyarm.models import (
+        HierarchicalMixture,
+        LinearGaussian,
+        LinearMixture,
+        NormalInverseGamma,
+        RobustMixture,
+        StudentMixture,
+    )
     from polyarm.policies import (
         BayesUCB,
         Greedy,
+        InformationDirected,
         InitialPulls,
+        OptimisticSampling,
         ThompsonSampling,
         Uniform,
         make_policy,
@@ -34,9 +47,13 @@ if TYPE_CHECKING:
         probability_best,
     )
     from polyarm.regressor import MixtureRegressor
-    from polyarm.types import Array, Choice, World
+    from polyarm.types import Array, Choice, Engine, Environment, Mask, Policy, RewardModel, World
 
 _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and needs no extra
+    "PolicyDefaults": "choosing",
+    "Scenario": "environments",
+    "make_scenario": "environments",
+    "scenario_names": "environments",
     "PolyarmError": "errors",
     "compare": "experiments.comparison",
     "Contender": "experiments.contenders",
@@ -45,6 +62,8 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "GibbsEngine": "inference",
     "HierarchicalEngine": "inference",
     "ParticleEngine": "inference",
+    "RobustEngine": "inference",
+    "StudentEngine": "inference",
     "Sweeps": "inference",
     "VariationalEngine": "inference",
     "engine_names": "inference",
@@ -55,10 +74,13 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "LinearGaussian": "models",
     "LinearMixture": "models",
     "NormalInverseGamma": "models",
+    "RobustMixture": "models",
     "StudentMixture": "models",
     "BayesUCB": "policies",
     "Greedy": "policies",
+    "InformationDirected": "policies",
     "InitialPulls": "policies",
+    "OptimisticSampling": "policies",
     "ThompsonSampling": "policies",
     "Uniform": "policies",
     "make_policy": "policies",
@@ -67,6 +89,11 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "MixtureRegressor": "regressor",
     "Array": "types",
     "Choice": "types",
+    "Engine": "types",
+    "Environment": "types",
+    "Mask": "types",
+    "Policy": "types",
+    "RewardModel": "types",
     "World": "types",
 }
 
@@ -77,17 +104,29 @@ __all__ = [
     "Choice",
     "ConjugateEngine",
     "Contender",
+    "Engine",
+    "Environment",
     "GibbsEngine",
     "Greedy",
     "HierarchicalEngine",
     "HierarchicalMixture",
+    "InformationDirected",
     "InitialPulls",
     "LinearGaussian",
     "LinearMixture",
+    "Mask",
     "MixtureRegressor",
     "NormalInverseGamma",
+    "OptimisticSampling",
     "ParticleEngine",
+    "Policy",
+    "PolicyDefaults",
     "PolyarmError",
+    "RewardModel",
+    "RobustEngine",
+    "RobustMixture",
+    "Scenario",
+    "StudentEngine",
     "StudentMixture",
     "Sweeps",
     "ThompsonSampling",
@@ -99,9 +138,11 @@ __all__ = [
     "load_state",
     "make_engine",
     "make_policy",
+    "make_scenario",
     "policy_names",
     "probability_best",
     "save_state",
+    "scenario_names",
 ]
 
 
@@ -109,3 +150,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'polyarm' has no attribute {name!r}")
     return getattr(import_module(f"polyarm.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

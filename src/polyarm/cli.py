@@ -98,7 +98,7 @@ def _add_bench(commands: Any) -> None:
 
 def list_names(options: argparse.Namespace) -> int:
     """Print the names of scenarios, policies or targets."""
-    from polyarm.environments.presets import all_names
+    from polyarm.environments.presets import scenario_names
     from polyarm.experiments.contenders import policy_names
 
     if options.what == "targets":
@@ -106,7 +106,7 @@ def list_names(options: argparse.Namespace) -> int:
 
         names: Sequence[str] = NAMES
     else:
-        names = all_names() if options.what == "scenarios" else policy_names()
+        names = scenario_names() if options.what == "scenarios" else policy_names()
     print("\n".join(names))
     return 0
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polyarm.types import Array
+from polyarm.types import Array, Mask
 
 REWARD_LIMIT = 1e100  # its square, summed over 1e8 rewards, is still far from overflow
 CONTEXT_LIMIT = 1e8  # leverages x'Vx keep at least seven digits up to here
@@ -82,6 +82,30 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         "rescale it",
     )
     return x
+
+
+def require_contexts(contexts: ArrayLike, context_dim: int, name: str = "contexts") -> Array:
+    """Contexts as a float matrix of the right width, finite and of sane size."""
+    x = require_array(contexts, name)
+    if x.ndim != 2 or x.shape[1] != context_dim:
+        raise InvalidArgument(f"{name} must be a matrix of {context_dim} columns, got shape {x.shape}")
+    require_finite(x, name)
+    with np.errstate(over="ignore"):
+        small = np.einsum("ij,ij->i", x, x) <= CONTEXT_LIMIT**2
+    if not small.all():
+        row = int(small.argmin())
+        require(False, f"{name}[{row}]", f"of length at most {CONTEXT_LIMIT:g}", x[row], "rescale it")
+    return x
+
+
+def require_eligible(eligible: Mask | None, n_arms: int, name: str = "eligible") -> Mask | None:
+    """Mask of the arms that may be played, at least one; None stands for all."""
+    if eligible is None:
+        return None
+    mask = np.asarray(eligible)
+    if mask.dtype != np.bool_ or mask.shape != (n_arms,) or not mask.any():
+        raise InvalidArgument(f"{name} must be {n_arms} truth values, one or more of them true, got {shown(eligible)}")
+    return mask
 
 
 def require_array(value: ArrayLike, name: str) -> Array:

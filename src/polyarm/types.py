@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.uint64]
+Mask: TypeAlias = NDArray[np.bool_]
 Rng: TypeAlias = np.random.Generator
 
 State = TypeVar("State")
@@ -15,10 +16,15 @@ Params = TypeVar("Params")
 
 
 class Choice(NamedTuple):
-    """The arm a policy picked, and the score of every arm that it was picked by."""
+    """The arm a policy picked, the score of every arm that it was picked by, and what it was drawn from if known.
+
+    scores (n_arms,) is minus infinity for arms that were not eligible; probabilities (n_arms,) is filled in where it
+    costs nothing, else ask `Policy.probabilities`.
+    """
 
     arm: int
     scores: Array
+    probabilities: Array | None = None
 
 
 class World(NamedTuple):
@@ -79,18 +85,34 @@ class Engine(Protocol[State]):
 
 
 class Policy(Protocol[State]):
-    """A rule that picks arms and learns from their rewards."""
+    """A rule that picks arms and learns from their rewards; `polyarm.PolicyDefaults` writes all but the first three."""
 
     def init(self) -> State:
         """State before any reward."""
         ...
 
-    def choose(self, state: State, context: Array, rng: Rng) -> Choice:
-        """Arm to play in this context, with the scores it was chosen by."""
+    def choose(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
+        """Arm to play in this context among the eligible ones (all, if None), with the scores it was chosen by."""
         ...
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""
+        ...
+
+    def probabilities(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Array:
+        """Distribution to draw the arm from, (n_arms,).
+
+        Where the rule's own is not known in closed form it is an estimate, which differs from call to call: whoever
+        draws the arm from the returned vector knows its probability exactly.
+        """
+        ...
+
+    def probabilities_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> Array:
+        """Distributions for many contexts (n, context_dim) in the same state, (n, n_arms)."""
+        ...
+
+    def engine_state(self, state: State) -> Any:
+        """State of the policy's `engine`, whatever is wrapped around it."""
         ...
 
 

@@ -15,14 +15,14 @@ from polyarm.environments import (
     Revenue,
     SmoothBandit,
     StaticGaussian,
-    all_names,
     make_scenario,
     normal_contexts,
+    scenario_names,
 )
 from polyarm.errors import InvalidArgument, UnknownName
 from polyarm.types import Array, Rng
 
-SIMULATED = [name for name in all_names() if name != "oncology"]
+SIMULATED = [name for name in scenario_names() if name != "oncology"]
 
 
 @pytest.mark.parametrize("name", SIMULATED)
@@ -87,7 +87,7 @@ def test_settings_as_published() -> None:
     ]
     assert make_scenario("mixture-b").n_components == (1, 2, 3)
     assert make_scenario("exponential").n_components is None
-    assert len([name for name in all_names() if name.startswith("linear-gaussian/")]) == 12
+    assert len([name for name in scenario_names() if name.startswith("linear-gaussian/")]) == 12
 
 
 def test_bare_name_means_a_setting() -> None:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.types import Array, Choice, Rng
+from polyarm.choosing import PolicyDefaults, best_of
+from polyarm.types import Array, Choice, Mask, Rng
 
 
 class Tally(NamedTuple):
@@ -15,7 +16,7 @@ class Tally(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Greedy:
+class Greedy(PolicyDefaults[Tally]):
     """Play the highest empirical mean plus noise."""
 
     n_arms: int
@@ -24,10 +25,10 @@ class Greedy:
     def init(self) -> Tally:
         return Tally(np.zeros(self.n_arms), np.zeros(self.n_arms))
 
-    def choose(self, state: Tally, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: Tally, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         spread = self.noise_sd / np.sqrt(state.counts + 1)
         scores = state.sums / (state.counts + 1) + spread * rng.standard_normal(self.n_arms)
-        return Choice(int(scores.argmax()), scores)
+        return best_of(scores, eligible)
 
     def update(self, state: Tally, context: Array, arm: int, reward: float, rng: Rng) -> Tally:
         state.counts[arm] += 1

@@ -42,12 +42,12 @@ def test_an_arm_that_is_surely_best_is_played() -> None:
     shares, moments = np.empty(3), np.array([[0.0, 9.0, 1.0], [0.1, 0.1, 0.1]])
     information.find_shares(moments, 50, shares, stream(np.random.default_rng(0)))
     np.testing.assert_array_equal(shares, [0, 1, 0])
-    assert information.choose(moments, 50, shares, stream(np.random.default_rng(0))) == 1
+    assert information.choose(moments, 50, shares, np.empty(3), stream(np.random.default_rng(0))) == 1
 
 
 def test_arms_are_drawn_with_their_shares() -> None:
-    moments, scores, rng = np.array([[0.3, 0.0], [0.1, 0.4]]), np.empty(2), np.random.default_rng(5)
-    arms = [information.choose(moments, 50, scores, stream(rng)) for _ in range(20_000)]
+    moments, mix, rng = np.array([[0.3, 0.0], [0.1, 0.4]]), np.empty(2), np.random.default_rng(5)
+    arms = [information.choose(moments, 50, mix, np.empty(2), stream(rng)) for _ in range(20_000)]
     shares = np.empty((20_000, 2))
     for row in shares:
         information.find_shares(moments, 50, row, stream(rng))
@@ -59,8 +59,12 @@ def test_compiled_equals_plain() -> None:
     moments = np.array([[0.0, 0.3, 0.1, -0.4], [1.0, 0.2, 0.5, 2.0]])
     a, b = np.random.default_rng(3), np.random.default_rng(3)
     for _ in range(20):
-        quick, readable = np.empty(4), np.empty(4)
-        one = information.choose(moments, 30, quick, stream(a))
-        assert one == plain(information.choose)(moments, 30, readable, b)
-        assert quick[one] == quick.max()
+        quick, readable = np.empty((2, 4)), np.empty((2, 4))
+        one = information.choose(moments, 30, quick[0], quick[1], stream(a))
+        assert one == plain(information.choose)(moments, 30, readable[0], readable[1], b)
+        assert quick[1, one] == quick[1].max()
         np.testing.assert_allclose(quick, readable, rtol=1e-12)
+        many, slowly = np.empty((2, 4)), np.empty((2, 4))
+        information.find_many(np.stack([moments, moments]), 30, 3, many, stream(a))
+        plain(information.find_many)(np.stack([moments, moments]), 30, 3, slowly, b)
+        np.testing.assert_allclose(many, slowly, rtol=1e-12)

@@ -15,7 +15,7 @@ from polyarm.environments.mixtures import Component, MixtureBandit
 from polyarm.environments.nonlinear import SmoothBandit
 from polyarm.environments.oncology import oncology
 from polyarm.environments.outliers import LinearOutliers
-from polyarm.environments.presets import NAMES, Scenario, all_names, make_scenario
+from polyarm.environments.presets import NAMES, Scenario, make_scenario, scenario_names
 from polyarm.environments.purchases import Purchases, Refunds
 from polyarm.environments.ratings import Ratings
 from polyarm.environments.revenue import Offer, Revenue
@@ -51,11 +51,11 @@ __all__ = [
     "StaticMixture",
     "UnequalNoise",
     "WildStart",
-    "all_names",
     "from_columns",
     "from_file",
     "make_scenario",
     "normal_contexts",
     "oncology",
+    "scenario_names",
     "uniform_contexts",
 ]

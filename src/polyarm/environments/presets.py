@@ -94,7 +94,8 @@ def _bimodal(name: str, bandit: MixtureBandit) -> Scenario:
 
 
 Builder = Callable[[str], Scenario]
-SETTINGS: dict[str, dict[str, Builder]] = {  # the first setting of a scenario is the one its bare name means
+# Every scenario, by its settings: a new one adds a line; the first setting is the one that the bare name means.
+SETTINGS: dict[str, dict[str, Builder]] = {
     "gaussian": {f"{gap:g}": partial(_gaussian, gap=gap) for gap in (0.5, 0.1, 1.0)},
     "linear-gaussian": {
         setting: partial(_linear_gaussian, slopes=GAPS[setting])
@@ -146,7 +147,7 @@ SETTINGS: dict[str, dict[str, Builder]] = {  # the first setting of a scenario i
 NAMES = tuple(SETTINGS)
 
 
-def all_names() -> list[str]:
+def scenario_names() -> list[str]:
     """Every scenario with every setting, as `make_scenario` takes them."""
     return [f"{name}/{setting}".rstrip("/") for name, settings in SETTINGS.items() for setting in settings]
 

@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 
 import polyarm
+from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_writable_parent
 from polyarm.inference import Budget, GibbsEngine
 from polyarm.inference.gibbs import GibbsState
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.policies import make_policy
-from polyarm.types import AnyPolicy, Array, Choice, Rng, World
+from polyarm.types import AnyPolicy, Array, Choice, Mask, Rng, World
 
 DIMS, CONCENTRATIONS = (1, 2, 10, 27), (0.1, 5.0)
 SIZES = (1_000, 10_000, 100_000)
 BLOCK = 50  # interactions timed together; policies take turns block by block, so that noise hits all alike
 
 
-class NumpyLinear:
+class NumpyLinear(PolicyDefaults[None]):
     """Linear Thompson sampling as one writes it in plain NumPy: the yardstick."""
 
     def __init__(self, n_arms: int, dim: int) -> None:
@@ -34,14 +35,14 @@ class NumpyLinear:
     def init(self) -> None:
         """No separate state: this is how people write it."""
 
-    def choose(self, state: None, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: None, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Best arm under one draw of every arm's coefficients."""
         scores = np.empty(len(self.a))
         for arm in range(len(self.a)):
             noise_sd = np.sqrt(self.b[arm] / rng.standard_gamma(self.a[arm]))
             w = self.U[arm] + noise_sd * np.linalg.cholesky(self.V[arm]) @ rng.standard_normal(len(context))
             scores[arm] = context @ w
-        return Choice(int(scores.argmax()), scores)
+        return best_of(scores, eligible)
 
     def update(self, state: None, context: Array, arm: int, reward: float, rng: Rng) -> None:
         """Sherman-Morrison update of the played arm."""

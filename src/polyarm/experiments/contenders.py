@@ -1,7 +1,6 @@
 """Policies that take part in a study, by name and options."""
 
 import ast
-import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,27 +10,18 @@ from polyarm.errors import InvalidArgument, UnknownName, require, require_extra,
 from polyarm.experiments.content import readable
 from polyarm.experiments.sources import NETWORKS as NETWORK_SOURCES
 from polyarm.experiments.sources import POLICIES, polyarm_sources
-from polyarm.policies import presets
+from polyarm.policies import network_names, presets
 from polyarm.policies.optimal import Optimal
 from polyarm.types import AnyPolicy, World
 
-NETWORKS = (
-    "neural-linear",
-    "neural-bootstrapped",
-    "neural-rms",
-    "neural-dropout",
-    "neural-param-noise",
-    "bnn-variational",
-    "bnn-alpha",
-    "multitask-gp",
-)
+NETWORKS = network_names()
 Factory: TypeAlias = Callable[[int, int], AnyPolicy]
 Options: TypeAlias = tuple[tuple[str, Any], ...]
 
 
 def policy_names() -> tuple[str, ...]:
-    """Every policy that a study can name."""
-    return (*presets.policy_names(), "optimal", *NETWORKS)
+    """Every policy that a study can name: all that can be made, and the one that knows the world."""
+    return (*presets.policy_names(), "optimal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +49,7 @@ class Contender:
             return self.factory(arms, dim)
         if self.name == "optimal":
             return Optimal(self._means(world))
-        source = require_extra("polyarm.neural.presets", "neural") if self.is_network else presets
-        policy: AnyPolicy = source.make_policy(self.name, arms, dim, **self.full_options(scenario))
-        return policy
+        return presets.make_policy(self.name, arms, dim, **self.full_options(scenario))
 
     def full_options(self, scenario: Scenario) -> dict[str, Any]:
         """The options, with what only the scenario knows added."""
@@ -86,11 +74,7 @@ class Contender:
 
     def simulator(self) -> Any | None:
         """Module whose `simulate` plays this policy in many worlds at once, if there is one."""
-        if not self.is_network or importlib.util.find_spec("polyarm.neural") is None:
-            return None
-        if importlib.util.find_spec("polyarm.neural.simulate") is None:
-            return None
-        return require_extra("polyarm.neural.simulate", "neural")
+        return require_extra("polyarm.neural.simulate", "neural") if self.is_network else None
 
 
 def parse_contender(text: str) -> Contender:

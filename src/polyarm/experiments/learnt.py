@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyarm.environments.presets import Scenario
-from polyarm.errors import InvalidArgument
 from polyarm.experiments.contenders import Contender
 from polyarm.experiments.play import sample_world
 from polyarm.experiments.records import checkpoints
 from polyarm.experiments.seeds import picture_rng, policy_rng, world_rng
-from polyarm.types import AnyEngine, AnyPolicy, Array, IntArray, Rng, World
+from polyarm.policies import engine_of, probability_best
+from polyarm.types import AnyEngine, Array, IntArray, Rng, World
 
 N_DRAWS = 400
 N_GRID = 241
@@ -48,16 +48,6 @@ class Learnt:
     densities: list[ArmDensity]
 
 
-def engine_of(policy: AnyPolicy, state: Any) -> tuple[AnyEngine, Any]:
-    """The engine inside a policy, with its state, whatever is wrapped around it."""
-    inner: Any = policy
-    while not hasattr(inner, "engine"):
-        if not hasattr(inner, "policy"):
-            raise InvalidArgument(f"policy must be one with an engine, got {type(policy).__name__}")
-        inner, state = inner.policy, state.inner
-    return inner.engine, state
-
-
 def look(scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, realization: int = 0) -> Learnt:
     """Play one realisation and look at the engine at every checkpoint."""
     world = sample_world(scenario.environment, horizon, world_rng(seed, realization))
@@ -72,7 +62,7 @@ def look(scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, 
         if step + 1 in steps:
             engine, inner = engine_of(policy, state)
             components.append(_n_components(engine, inner))
-            best.append(probability_best(engine, inner, context, eyes))
+            best.append(probability_best(engine, inner, context, N_DRAWS, eyes).probability)
     played = np.array(arms)
     shares = (played[:, None] == np.arange(world.means.shape[1])).cumsum(axis=0)[steps - 1] / steps[:, None]
     engine, inner = engine_of(policy, state)
@@ -89,12 +79,6 @@ def look(scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, 
 
 def _n_components(engine: Any, state: Any) -> Any | None:
     return engine.n_components(state) if hasattr(engine, "n_components") else None
-
-
-def probability_best(engine: AnyEngine, state: Any, context: Array, rng: Rng, n_draws: int = N_DRAWS) -> Array:
-    """Posterior probability that each arm has the highest mean in this context."""
-    winners = engine.draw_means(state, context, n_draws, rng).argmax(axis=1)
-    return np.bincount(winners, minlength=engine.n_arms) / n_draws
 
 
 def _density(

@@ -6,12 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require, require_arm, require_context, require_count, require_reward
+from polyarm.errors import (
+    require,
+    require_arm,
+    require_context,
+    require_contexts,
+    require_count,
+    require_eligible,
+    require_reward,
+)
 from polyarm.kernels import conjugate as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.root import leverage
 from polyarm.models import LinearGaussian, StudentMixture
-from polyarm.types import Array, IntArray, Rng
+from polyarm.types import Array, IntArray, Mask, Rng
 
 
 class ConjugateState(NamedTuple):
@@ -61,6 +69,20 @@ class ConjugateEngine:
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         kernels.draw_means(state.roots, state.counts, self._laws, x, out, stream(rng))
+        return out
+
+    def win_shares(
+        self, state: ConjugateState, contexts: Array, n_draws: int, rng: Rng, eligible: Mask | None = None
+    ) -> Array:
+        """How often each eligible arm is best among joint posterior draws in each context, (n, n_arms).
+
+        The contexts share their random numbers: each row is right by itself, but rows are not independent.
+        """
+        x = require_contexts(contexts, self.context_dim)
+        mask = require_eligible(eligible, self.n_arms)
+        who = np.ones(self.n_arms, np.bool_) if mask is None else mask
+        n, out = require_count(n_draws, "n_draws"), np.empty((len(x), self.n_arms))
+        kernels.count_wins(state.roots, state.counts, self._laws, x, who, n, out, stream(rng))
         return out
 
     def expected_means(self, state: ConjugateState, context: Array) -> Array:

@@ -9,6 +9,7 @@ from polyarm.errors import (
     require_arm,
     require_array,
     require_context,
+    require_contexts,
     require_count,
     require_positive,
     require_reward,
@@ -238,6 +239,14 @@ class RobustEngine:
         tables, _, sizes, centres, hyper, columns = state[:6]
         means.moments(tables, sizes, centres, hyper, columns, x, out)
         means.distrust(tables, sizes, hyper, out)
+        return out
+
+    def moments_many(self, state: RobustState, contexts: Array) -> Array:
+        """The same in many contexts, (n, 2, n_arms)."""
+        x = require_contexts(contexts, self.context_dim)
+        out = np.empty((len(x), 2, self.n_arms))
+        tables, _, sizes, centres, hyper, columns = state[:6]
+        means.moments_many(tables, sizes, centres, hyper, columns, x, out)
         return out
 
     def expected_means(self, state: RobustState, context: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
 from polyarm.kernels.root import leverage, rotate_in
-from polyarm.types import Array, IntArray
+from polyarm.types import Array, IntArray, Mask
 
 
 @kernel
@@ -45,3 +45,39 @@ def expected_means(roots: Array, x: Array, out: Array) -> None:
     u = np.empty(x.shape[0])
     for arm in range(roots.shape[0]):
         out[arm] = leverage(roots[arm], x, u)[0]
+
+
+@kernel
+def count_wins(
+    roots: Array, counts: IntArray, laws: Array, contexts: Array, among: Mask, n_draws: int, out: Array, source: Stream
+) -> None:
+    """Fill out (n, n_arms) with the share of draws in which each arm is best among some; ties go to the lowest number.
+
+    x'w = m + sqrt(q) e with e ~ N(0, s2): all contexts share the same draws of e.
+    """
+    rng = generator(source)
+    A, d = roots.shape[0], contexts.shape[1]
+    u, e = np.empty(d), np.empty((A, n_draws))
+    top, best = np.empty(n_draws), np.empty(n_draws, np.int64)
+    for arm in range(A):
+        a = laws[arm, 0] + 0.5 * counts[arm]
+        b = laws[arm, 1] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+        for draw in range(n_draws):
+            variance = laws[arm, 2] if laws[arm, 2] > 0.0 else b / rng.standard_gamma(a)
+            e[arm, draw] = math.sqrt(variance) * rng.standard_normal()
+    for i in range(contexts.shape[0]):
+        for draw in range(n_draws):
+            top[draw] = -math.inf
+        for arm in range(A):
+            out[i, arm] = 0.0
+            if among[arm]:
+                m, q = leverage(roots[arm], contexts[i], u)
+                sd = math.sqrt(q)
+                for draw in range(n_draws):
+                    value = m + sd * e[arm, draw]
+                    best[draw] = arm if value > top[draw] else best[draw]
+                    top[draw] = max(value, top[draw])
+        for draw in range(n_draws):
+            out[i, best[draw]] += 1.0
+        for arm in range(A):
+            out[i, arm] /= n_draws

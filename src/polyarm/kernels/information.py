@@ -88,11 +88,25 @@ def find_shares(moments: Array, n_draws: int, out: Array, source: Stream) -> Non
 
 
 @kernel
-def choose(moments: Array, n_draws: int, out: Array, source: Stream) -> int:
-    """Draw an arm from the mix by a race: arm a scores its share over an Exp(1) draw, and the highest score wins."""
-    find_shares(moments, n_draws, out, source)
+def find_many(moments: Array, n_draws: int, n_rounds: int, out: Array, source: Stream) -> None:
+    """Fill out (n, n_arms) with the shares for moments (n, 2, n_arms), each a mean over rounds of fresh draws."""
     rng = generator(source)
-    for a in range(out.shape[0]):
-        if out[a] > 0.0:
-            out[a] /= rng.standard_exponential()
-    return int(np.argmax(out))
+    A = moments.shape[2]
+    D, G, mix = np.empty(A), np.empty(A), np.empty(A)
+    for i in range(moments.shape[0]):
+        out[i] = 0.0
+        for _ in range(n_rounds):
+            regret_and_information(moments[i, 0], moments[i, 1], n_draws, D, G, rng)
+            find_mix(D, G, mix)
+            for a in range(A):
+                out[i, a] += mix[a] / n_rounds
+
+
+@kernel
+def choose(moments: Array, n_draws: int, mix: Array, scores: Array, source: Stream) -> int:
+    """Draw an arm from the mix by a race: arm a scores its share over an Exp(1) draw, and the highest score wins."""
+    find_shares(moments, n_draws, mix, source)
+    rng = generator(source)
+    for a in range(mix.shape[0]):
+        scores[a] = mix[a] / rng.standard_exponential() if mix[a] > 0.0 else 0.0
+    return int(np.argmax(scores))

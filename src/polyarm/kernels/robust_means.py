@@ -209,6 +209,16 @@ def distrust(tables: Array, sizes: IntArray, hyper: Array, moments: Array) -> No
 
 
 @kernel
+def moments_many(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, contexts: Array, out: Array
+) -> None:
+    """Fill out (n, 2, n_arms) with moments, raised where rewards are tied, in contexts (n, d)."""
+    for i in range(contexts.shape[0]):
+        moments(tables, sizes, centres, hyper, columns, contexts[i], out[i])
+        distrust(tables, sizes, hyper, out[i])
+
+
+@kernel
 def features(x: Array, columns: Array) -> Array:
     """The context, its columns counted from their base, with a one after it where there is an intercept."""
     f = np.ones(columns.shape[1])

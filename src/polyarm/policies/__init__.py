@@ -1,6 +1,6 @@
 """Rules that pick arms."""
 
-from polyarm.policies.best_arm import BestArm, probability_best
+from polyarm.policies.best_arm import BestArm, engine_of, probability_best
 from polyarm.policies.greedy import Greedy
 from polyarm.policies.information import InformationDirected, MomentEngine
 from polyarm.policies.initial_pulls import InitialPulls, InitialPullsState
@@ -9,7 +9,7 @@ from polyarm.policies.median_of_means import MedianOfMeansUCB
 from polyarm.policies.npts import NonparametricTS
 from polyarm.policies.optimistic import OptimisticSampling, OptimisticState
 from polyarm.policies.phe import LinearPHE
-from polyarm.policies.presets import make_policy, policy_names
+from polyarm.policies.presets import make_policy, network_names, policy_names
 from polyarm.policies.subsampling import RandomBlockDuels
 from polyarm.policies.thompson import ThompsonSampling
 from polyarm.policies.ucb import BayesUCB, BayesUCBState
@@ -35,7 +35,9 @@ __all__ = [
     "RandomBlockDuels",
     "ThompsonSampling",
     "Uniform",
+    "engine_of",
     "make_policy",
+    "network_names",
     "policy_names",
     "probability_best",
 ]

@@ -1,11 +1,12 @@
 """The probability that each arm is the best one."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require_count
-from polyarm.types import Array, Engine, Rng, State
+from polyarm.choosing import win_shares
+from polyarm.errors import InvalidArgument, require_count
+from polyarm.types import AnyEngine, AnyPolicy, Array, Rng
 
 
 class BestArm(NamedTuple):
@@ -15,10 +16,22 @@ class BestArm(NamedTuple):
     standard_error: Array
 
 
-def probability_best(engine: Engine[State], state: State, context: Array, n_draws: int, rng: Rng) -> BestArm:
-    """How often each arm is best among joint posterior draws: what Thompson sampling plays it with."""
-    draws = engine.draw_means(state, context, require_count(n_draws, "n_draws"), rng)
-    wins = np.bincount(draws.argmax(axis=1), minlength=draws.shape[1])
-    share = wins / n_draws
-    pulled_in = (wins + 1) / (n_draws + 2)  # Agresti-Coull: a share of 0 or 1 is not known without error
+def engine_of(policy: AnyPolicy, state: Any) -> tuple[AnyEngine, Any]:
+    """The engine inside a policy, with its state, whatever is wrapped around it."""
+    inner: Any = policy
+    if not hasattr(policy, "engine"):
+        raise InvalidArgument(f"policy must be one with an engine, got {type(policy).__name__}")
+    return inner.engine, policy.engine_state(state)
+
+
+def probability_best(source: AnyPolicy | AnyEngine, state: Any, context: Array, n_draws: int, rng: Rng) -> BestArm:
+    """How often each arm is best among joint posterior draws: what Thompson sampling plays it with.
+
+    `source` is a policy with an engine, or an engine; `state` is its state.
+    """
+    given: Any = source
+    engine, inner = engine_of(given, state) if hasattr(source, "choose") else (given, state)
+    draws = engine.draw_means(inner, context, require_count(n_draws, "n_draws"), rng)
+    share = win_shares(draws)
+    pulled_in = (share * n_draws + 1) / (n_draws + 2)  # Agresti-Coull: a share of 0 or 1 is not known without error
     return BestArm(share, np.sqrt(pulled_in * (1 - pulled_in) / n_draws))

@@ -1,13 +1,13 @@
 """The greedy rule."""
 
 from dataclasses import dataclass
-from typing import Generic
 
-from polyarm.types import Array, Choice, Engine, Rng, State
+from polyarm.choosing import PolicyDefaults, surely_best_of
+from polyarm.types import Array, Choice, Engine, Mask, Rng, State
 
 
 @dataclass(frozen=True)
-class Greedy(Generic[State]):
+class Greedy(PolicyDefaults[State]):
     """Play the arm whose mean reward has the highest posterior expectation; it never explores."""
 
     engine: Engine[State]
@@ -16,10 +16,10 @@ class Greedy(Generic[State]):
         """State before any reward."""
         return self.engine.init()
 
-    def choose(self, state: State, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context; ties go to the lowest number."""
         scores = self.engine.expected_means(state, context)
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        return surely_best_of(scores, eligible)
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""

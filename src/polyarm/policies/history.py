@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.types import Array, Choice, IntArray
+from polyarm.choosing import surely_best_of
+from polyarm.errors import require_eligible
+from polyarm.types import Array, Choice, IntArray, Mask
 
 FIRST_CAPACITY = 16  # rewards of an arm there is room for at first; doubled when full
 
@@ -45,8 +47,9 @@ def rewards_of(history: History, arm: int) -> Array:
     return np.ascontiguousarray(history.rows[arm, : history.counts[arm], -1])
 
 
-def first_unplayed(counts: IntArray) -> Choice | None:
-    """The lowest arm that has no reward yet, if there is one."""
-    waiting = counts == 0
+def first_unplayed(counts: IntArray, eligible: Mask | None = None) -> Choice | None:
+    """The lowest eligible arm that has no reward yet, if there is one."""
+    mask = require_eligible(eligible, len(counts))
+    waiting = counts == 0 if mask is None else (counts == 0) & mask
     arm = int(waiting.argmax())
-    return Choice(arm, np.eye(len(counts))[arm]) if waiting[arm] else None
+    return surely_best_of(np.eye(len(counts))[arm], eligible) if waiting[arm] else None

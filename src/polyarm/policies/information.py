@@ -1,14 +1,15 @@
 """Information-directed sampling."""
 
 from dataclasses import dataclass
-from typing import Generic, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from polyarm.errors import require_count
+from polyarm.choosing import PolicyDefaults
+from polyarm.errors import require_contexts, require_count, require_eligible
 from polyarm.kernels import information
 from polyarm.kernels._jit import stream
-from polyarm.types import Array, Choice, Engine, Rng, State
+from polyarm.types import Array, Choice, Engine, Mask, Rng, State
 
 
 class MomentEngine(Engine[State], Protocol[State]):
@@ -18,40 +19,68 @@ class MomentEngine(Engine[State], Protocol[State]):
         """Mean and standard deviation of every arm's mean reward, (2, n_arms)."""
         ...
 
+    def moments_many(self, state: State, contexts: Array) -> Array:
+        """The same in many contexts, (n, 2, n_arms)."""
+        ...
+
 
 @dataclass(frozen=True)
-class InformationDirected(Generic[State]):
+class InformationDirected(PolicyDefaults[State]):
     """Play for the least squared expected regret per unit of information about which arm is best in this context.
 
     Russo & Van Roy 2018, variance criterion, over normal posteriors with the engine's moments; expectations are means
     over `n_draws` draws.  A choice's scores are those of a race: an arm's share in the best mix over an Exp(1) draw.
+    The mix depends on the draws; `probabilities` averages it over `n_rounds` sets of them.
     """
 
     engine: MomentEngine[State]
     n_draws: int = 100
+    n_rounds: int = 1
 
     def __post_init__(self) -> None:
         require_count(self.n_draws, "n_draws", at_least=2)
+        require_count(self.n_rounds, "n_rounds")
 
     def init(self) -> State:
         """State before any reward."""
         return self.engine.init()
 
-    def choose(self, state: State, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context."""
         moments = self.engine.moments(state, context)
-        scores = np.empty(moments.shape[1])
-        arm = information.choose(moments, self.n_draws, scores, stream(rng))
-        return Choice(arm=arm, scores=scores)
+        mask = require_eligible(eligible, moments.shape[1])
+        if mask is not None:
+            moments = np.ascontiguousarray(moments[:, mask])
+        mix, scores = np.empty(moments.shape[1]), np.empty(moments.shape[1])
+        arm = information.choose(moments, self.n_draws, mix, scores, stream(rng))
+        if mask is None:
+            return Choice(arm, scores, mix)
+        return Choice(int(np.flatnonzero(mask)[arm]), spread_out(scores, mask, -np.inf), spread_out(mix, mask, 0.0))
 
-    def propensities(self, state: State, context: Array, rng: Rng, n_rounds: int = 100) -> Array:
-        """Probability that each arm is played in this state and context, a mean over rounds, (n_arms,)."""
-        moments = self.engine.moments(state, context)
-        shares = np.empty((require_count(n_rounds, "n_rounds"), moments.shape[1]))
-        for row in shares:
-            information.find_shares(moments, self.n_draws, row, stream(rng))
-        return np.asarray(shares.mean(axis=0))
+    def probabilities(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Array:
+        """Share of each eligible arm in the mix, a mean over the rounds, (n_arms,)."""
+        return np.asarray(self._mixes(self.engine.moments(state, context)[None], rng, eligible)[0])
+
+    def probabilities_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> Array:
+        """Distributions for many contexts in the same state, (n, n_arms)."""
+        x = require_contexts(contexts, self.engine.context_dim)
+        return self._mixes(self.engine.moments_many(state, x), rng, eligible)
+
+    def _mixes(self, moments: Array, rng: Rng, eligible: Mask | None) -> Array:
+        mask = require_eligible(eligible, moments.shape[2])
+        if mask is not None:
+            moments = np.ascontiguousarray(moments[:, :, mask])
+        mixes = np.empty((moments.shape[0], moments.shape[2]))
+        information.find_many(moments, self.n_draws, self.n_rounds, mixes, stream(rng))
+        return mixes if mask is None else spread_out(mixes, mask, 0.0)
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""
         return self.engine.update(state, context, arm, reward, rng)
+
+
+def spread_out(values: Array, mask: Mask, elsewhere: float) -> Array:
+    """Values of the eligible arms (..., n_eligible) at their places among all, (..., n_arms)."""
+    out = np.full((*values.shape[:-1], len(mask)), elsewhere)
+    out[..., mask] = values
+    return out

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require_count
-from polyarm.types import AnyPolicy, Array, Choice, Rng
+from polyarm.choosing import PolicyDefaults, one_at, surely_best_of
+from polyarm.errors import require_count, require_eligible
+from polyarm.types import AnyEngine, AnyPolicy, Array, Choice, Mask, Rng
 
 
 class InitialPullsState(NamedTuple):
@@ -17,8 +18,11 @@ class InitialPullsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class InitialPulls:
-    """Play every arm `pulls` times in turn; then follow the inner policy, which learns from the start."""
+class InitialPulls(PolicyDefaults[InitialPullsState]):
+    """Play every arm `pulls` times in turn; then follow the inner policy, which learns from the start.
+
+    Where the arm whose turn it is may not be played, the next one that may be is.
+    """
 
     policy: AnyPolicy
     n_arms: int
@@ -32,13 +36,45 @@ class InitialPulls:
         """State before any reward."""
         return InitialPullsState(self.policy.init(), 0)
 
-    def choose(self, state: InitialPullsState, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: InitialPullsState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context."""
-        choice = self.policy.choose(state.inner, context, rng)
-        if state.n_rewards >= self.pulls * self.n_arms:
-            return choice
-        arm = state.n_rewards % self.n_arms
-        return Choice(arm=arm, scores=np.eye(self.n_arms)[arm])
+        more = () if eligible is None else (eligible,)  # a user's policy may know of no eligible arms
+        choice = self.policy.choose(state.inner, context, rng, *more)
+        return choice if self._is_over(state) else surely_best_of(self._turn(state, eligible), eligible)
+
+    def probabilities(self, state: InitialPullsState, context: Array, rng: Rng, eligible: Mask | None = None) -> Array:
+        """Distribution to draw the arm from, (n_arms,)."""
+        if self._is_over(state):
+            return self.policy.probabilities(state.inner, context, rng, eligible)
+        return self._turn(state, eligible)
+
+    def probabilities_many(
+        self, state: InitialPullsState, contexts: Array, rng: Rng, eligible: Mask | None = None
+    ) -> Array:
+        """Distributions for many contexts in the same state, (n, n_arms)."""
+        if self._is_over(state):
+            return self.policy.probabilities_many(state.inner, contexts, rng, eligible)
+        return np.tile(self._turn(state, eligible), (len(contexts), 1))
+
+    def _is_over(self, state: InitialPullsState) -> bool:
+        return state.n_rewards >= self.pulls * self.n_arms
+
+    def _turn(self, state: InitialPullsState, eligible: Mask | None) -> Array:
+        mask = require_eligible(eligible, self.n_arms)
+        first = state.n_rewards % self.n_arms
+        wait = 0 if mask is None else int(np.roll(mask, -first).argmax())
+        return one_at((first + wait) % self.n_arms, self.n_arms)
+
+    @property
+    def engine(self) -> AnyEngine:
+        """Engine of the inner policy."""
+        inner: Any = self.policy
+        engine: AnyEngine = inner.engine
+        return engine
+
+    def engine_state(self, state: InitialPullsState) -> Any:
+        """State of the inner policy's engine."""
+        return self.policy.engine_state(state.inner)
 
     def update(self, state: InitialPullsState, context: Array, arm: int, reward: float, rng: Rng) -> InitialPullsState:
         """State after one reward."""

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from polyarm.choosing import PolicyDefaults, surely_best_of
 from polyarm.errors import (
     require_arm,
     require_context,
@@ -18,11 +19,11 @@ from polyarm.errors import (
 from polyarm.inference.conjugate import ConjugateState
 from polyarm.kernels.conjugate import learn
 from polyarm.kernels.indices import upper_bounds
-from polyarm.types import Array, Choice, Rng
+from polyarm.types import Array, Choice, Mask, Rng
 
 
 @dataclass(frozen=True)
-class LinearUCB:
+class LinearUCB(PolicyDefaults[ConjugateState]):
     """Play the arm with the highest x'U + width sqrt(x'Vx), U and V^-1 = ridge I + sum xx' of its ridge regression.
 
     `bound="linucb"`: the width is fixed (Li, Chu, Langford & Schapire 2010, disjoint arms).  `bound="oful"`: it is
@@ -64,12 +65,12 @@ class LinearUCB:
         radius = self.noise_sd * np.sqrt(2 * (growth + math.log(self.n_arms / self.failure)))
         return np.asarray(radius + math.sqrt(self.ridge) * self.norm_bound)
 
-    def choose(self, state: ConjugateState, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: ConjugateState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context; ties go to the lowest number."""
         x = require_context(context, self.context_dim)
         scores = np.empty(self.n_arms)
         upper_bounds(state.roots, x, self.widths(state), scores)
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        return surely_best_of(scores, eligible)
 
     def update(self, state: ConjugateState, context: Array, arm: int, reward: float, rng: Rng) -> ConjugateState:
         """State after one reward."""

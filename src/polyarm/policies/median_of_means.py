@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyarm.choosing import PolicyDefaults, surely_best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_positive, require_reward
 from polyarm.kernels.indices import central_moment, median_of_means
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
-from polyarm.types import Array, Choice, Rng
+from polyarm.types import Array, Choice, Mask, Rng
 
 
 @dataclass(frozen=True)
-class MedianOfMeansUCB:
+class MedianOfMeansUCB(PolicyDefaults[History]):
     """Play the arm with the highest median of means + exploration (12 v)^(1/(1+e)) (16 L / n)^(e/(1+e)).
 
     Robust UCB of Bubeck, Cesa-Bianchi & Lugosi 2013, their lemma 2 at confidence t^-2: L = 1/8 + 2 log t, and the
@@ -40,17 +41,17 @@ class MedianOfMeansUCB:
         """State before any reward."""
         return no_history(self.n_arms)
 
-    def choose(self, state: History, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: History, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play; ties go to the lowest number."""
         require_context(context, self.context_dim)
-        unplayed = first_unplayed(state.counts)
+        unplayed = first_unplayed(state.counts, eligible)
         if unplayed is not None:
             return unplayed
         confidence = 0.125 + 2 * math.log(state.counts.sum() + 1)
         arms = [rewards_of(state, arm) for arm in range(self.n_arms)]
         moment = self.moment(np.concatenate(arms)) if self.moment_bound is None else self.moment_bound
         scores = np.array([self.index(y, moment, confidence) for y in arms])
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        return surely_best_of(scores, eligible)
 
     def moment(self, rewards: Array) -> float:
         """Empirical central moment of order 1 + e, around the median."""

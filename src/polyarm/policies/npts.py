@@ -4,15 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_reward
 from polyarm.kernels._jit import stream
 from polyarm.kernels.indices import dirichlet_mean
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
-from polyarm.types import Array, Choice, Rng
+from polyarm.types import Array, Choice, Mask, Rng
 
 
 @dataclass(frozen=True)
-class NonparametricTS:
+class NonparametricTS(PolicyDefaults[History]):
     """Play the arm with the highest mean of its rewards and an upper bound under Dirichlet(1, ..., 1) weights.
 
     Riou & Honda 2020.  Their rewards have a known `upper_bound`; without one the highest reward seen so far of any arm
@@ -33,17 +34,17 @@ class NonparametricTS:
         """State before any reward."""
         return no_history(self.n_arms)
 
-    def choose(self, state: History, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: History, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play; ties go to the lowest number."""
         require_context(context, self.context_dim)
-        unplayed = first_unplayed(state.counts)
+        unplayed = first_unplayed(state.counts, eligible)
         if unplayed is not None:
             return unplayed
         arms = [rewards_of(state, arm) for arm in range(self.n_arms)]
         anchor = max(float(y.max()) for y in arms) if self.upper_bound is None else float(self.upper_bound)
         source = stream(rng)
         scores = np.array([dirichlet_mean(y, anchor, source) for y in arms])
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        return best_of(scores, eligible)
 
     def update(self, state: History, context: Array, arm: int, reward: float, rng: Rng) -> History:
         """State after one reward."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_arm, require_context, require_count, require_positive, require_reward
 from polyarm.inference.conjugate import ConjugateState
 from polyarm.kernels._jit import stream
@@ -13,7 +14,7 @@ from polyarm.kernels.conjugate import learn
 from polyarm.kernels.indices import perturbed_mean
 from polyarm.policies.history import History, first_unplayed, no_history, with_reward
 from polyarm.policies.linear_ucb import LinearUCB
-from polyarm.types import Array, Choice, Rng
+from polyarm.types import Array, Choice, Mask, Rng
 
 
 class LinearPHEState(NamedTuple):
@@ -24,7 +25,7 @@ class LinearPHEState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LinearPHE:
+class LinearPHE(PolicyDefaults[LinearPHEState]):
     """Play the arm whose ridge regression, fitted to a perturbed history, promises most.
 
     Kveton, Szepesvari, Ghavamzadeh & Boutilier 2020 (LinPHE), with `n_pseudo` = a pseudo-rewards for every reward, new
@@ -58,11 +59,11 @@ class LinearPHE:
             return self.noise_sd
         return math.sqrt((state.fits.roots[:, -1, -1] ** 2).sum() / state.fits.counts.sum())
 
-    def choose(self, state: LinearPHEState, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: LinearPHEState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context; ties go to the lowest number."""
         x = require_context(context, self.context_dim)
         rows, counts = state.history
-        unplayed = first_unplayed(counts)
+        unplayed = first_unplayed(counts, eligible)
         if unplayed is not None:
             return unplayed
         size = self.pseudo_reward(state)
@@ -73,7 +74,7 @@ class LinearPHE:
                 for a in range(self.n_arms)
             ]
         )
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        return best_of(scores, eligible)
 
     def update(self, state: LinearPHEState, context: Array, arm: int, reward: float, rng: Rng) -> LinearPHEState:
         """State after one reward."""

@@ -1,6 +1,8 @@
 """The named policies."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -30,6 +32,8 @@ from polyarm.policies.thompson import ThompsonSampling
 from polyarm.policies.ucb_v import UCBV
 from polyarm.policies.uniform import Uniform
 from polyarm.types import AnyPolicy
+
+NETWORKS = "polyarm.neural.presets"  # a layer above this one, so it is only ever loaded by name
 
 
 def dirichlet(
@@ -214,7 +218,7 @@ def uniform(n_arms: int, context_dim: int) -> AnyPolicy:
     return Uniform(n_arms, context_dim)
 
 
-PRESETS: dict[str, Callable[..., AnyPolicy]] = {
+PRESETS: dict[str, Callable[..., AnyPolicy]] = {  # every policy that needs no network: a new one adds a line
     "nonparametric": nonparametric,
     "dirichlet": dirichlet,
     "nonparametric-paper": nonparametric_paper,
@@ -235,14 +239,21 @@ PRESETS: dict[str, Callable[..., AnyPolicy]] = {
 }
 
 
+def network_names() -> tuple[str, ...]:
+    """Names of the policies that need the extra `neural`; JAX is loaded when one is made."""
+    names: tuple[str, ...] = import_module(NETWORKS).NAMES
+    return names
+
+
 def policy_names() -> tuple[str, ...]:
-    """Names of the policies that need no network."""
-    return tuple(PRESETS)
+    """Names of all policies, as `make_policy` takes them."""
+    return (*PRESETS, *network_names())
 
 
 def make_policy(name: str, n_arms: int, context_dim: int, **options: Any) -> AnyPolicy:
     """The policy of that name for a problem with that many arms and context entries; options are its settings."""
-    build = PRESETS[require_name(name, policy_names(), "policy")]
+    require_name(name, policy_names(), "policy")
+    build = PRESETS[name] if name in PRESETS else partial(import_module(NETWORKS).make_policy, name)
     require_count(n_arms, "n_arms")
     require_count(context_dim, "context_dim")
     try:

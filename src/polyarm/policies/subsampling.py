@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require_arm, require_context, require_count, require_reward
+from polyarm.choosing import PolicyDefaults, best_of
+from polyarm.errors import require_arm, require_context, require_count, require_eligible, require_reward
 from polyarm.kernels.indices import block_mean
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
-from polyarm.types import Array, Choice, IntArray, Rng
+from polyarm.types import Array, Choice, IntArray, Mask, Rng
 
 
 class RoundState(NamedTuple):
@@ -21,7 +22,7 @@ class RoundState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RandomBlockDuels:
+class RandomBlockDuels(PolicyDefaults[RoundState]):
     """RB-SDA: in each round the arms that beat the leader's sub-sample are played, or the leader if none does.
 
     Baudry, Kaufmann & Maillard 2020.  The leader has the most rewards (ties: the highest mean, then chance).  Each
@@ -44,14 +45,21 @@ class RandomBlockDuels:
         """State before any reward."""
         return RoundState(no_history(self.n_arms), np.zeros(self.n_arms, np.int64), 0)
 
-    def choose(self, state: RoundState, context: Array, rng: Rng) -> Choice:
-        """One of the arms that are due, each with the same probability; its score is a random number."""
+    def choose(self, state: RoundState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
+        """One of the eligible arms that are due, each with the same probability; its score is a random number.
+
+        If no arm that is due is eligible, one of the others.
+        """
         require_context(context, self.context_dim)
-        unplayed = first_unplayed(state.history.counts)
+        unplayed = first_unplayed(state.history.counts, eligible)
         if unplayed is not None:
             return unplayed
-        scores = state.due * (1.0 - rng.random(self.n_arms))
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        mask = require_eligible(eligible, self.n_arms)
+        due = state.due if mask is None else state.due * mask
+        if mask is not None and not due.any():
+            due = mask.astype(np.int64)
+        arm, scores, _ = best_of(due * (1.0 - rng.random(self.n_arms)), eligible)
+        return Choice(arm, scores, due / due.sum())
 
     def update(self, state: RoundState, context: Array, arm: int, reward: float, rng: Rng) -> RoundState:
         """State after one reward; the last reward of a round opens the next."""

@@ -1,25 +1,43 @@
 """Thompson sampling."""
 
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any
 
-from polyarm.types import Array, Choice, Engine, Rng, State
+from polyarm.choosing import PolicyDefaults, best_of, win_shares
+from polyarm.errors import require_count
+from polyarm.types import Array, Choice, Engine, Mask, Rng, State
 
 
 @dataclass(frozen=True)
-class ThompsonSampling(Generic[State]):
-    """Play the arm that is best in one joint posterior draw."""
+class ThompsonSampling(PolicyDefaults[State]):
+    """Play the arm that is best in one joint posterior draw; `probabilities` counts the best in `n_draws` of them."""
 
     engine: Engine[State]
+    n_draws: int = 1000
+
+    def __post_init__(self) -> None:
+        require_count(self.n_draws, "n_draws")
 
     def init(self) -> State:
         """State before any reward."""
         return self.engine.init()
 
-    def choose(self, state: State, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context; ties go to the lowest number."""
         scores = self.engine.draw_means(state, context, 1, rng)[0]
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        return best_of(scores, eligible)
+
+    def probabilities(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Array:
+        """How often each arm is the best eligible one among the draws, (n_arms,)."""
+        return win_shares(self.engine.draw_means(state, context, self.n_draws, rng), eligible)
+
+    def probabilities_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> Array:
+        """Distributions for many contexts in the same state, (n, n_arms)."""
+        batch: Any = self.engine
+        if not hasattr(batch, "win_shares"):
+            return super().probabilities_many(state, contexts, rng, eligible)
+        shares: Array = batch.win_shares(state, contexts, self.n_draws, rng, eligible)
+        return shares
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""

@@ -2,30 +2,33 @@
 
 import math
 from dataclasses import dataclass
-from typing import Generic, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_count
-from polyarm.types import Array, Choice, Engine, Rng, State
+from polyarm.types import AnyEngine, Array, Choice, Mask, Rng
 
 
 class BayesUCBState(NamedTuple):
     """State of the engine and number of rewards so far."""
 
-    inner: object
+    inner: Any
     n_rewards: int
 
 
 @dataclass(frozen=True)
-class BayesUCB(Generic[State]):
+class BayesUCB(PolicyDefaults[BayesUCBState]):
     """Play the arm with the highest upper quantile of its mean reward, at level 1 - 1/(t log(T)^c).
 
     Kaufmann, Cappe & Garivier 2012, with quantiles of `n_draws` posterior draws; without a horizon the logarithm is
     left out (c = 0), which is their recommendation.
     """
 
-    engine: Engine[State]
+    n_choices: ClassVar[int] = 100  # each of them takes n_draws draws
+
+    engine: AnyEngine
     n_draws: int = 200
     horizon: int | None = None
     exponent: float = 0.0
@@ -45,14 +48,16 @@ class BayesUCB(Generic[State]):
         slack = t * math.log(self.horizon) ** self.exponent if self.horizon else t
         return max(0.5, 1 - 1 / slack)
 
-    def choose(self, state: BayesUCBState, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: BayesUCBState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context; ties go to the lowest number."""
-        inner: State = state.inner  # type: ignore[assignment]
-        draws = self.engine.draw_means(inner, context, self.n_draws, rng)
+        draws = self.engine.draw_means(state.inner, context, self.n_draws, rng)
         scores = np.quantile(draws, self.level(state.n_rewards), axis=0)
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        return best_of(scores, eligible)
+
+    def engine_state(self, state: BayesUCBState) -> Any:
+        """State of the engine."""
+        return state.inner
 
     def update(self, state: BayesUCBState, context: Array, arm: int, reward: float, rng: Rng) -> BayesUCBState:
         """State after one reward."""
-        inner: State = state.inner  # type: ignore[assignment]
-        return BayesUCBState(self.engine.update(inner, context, arm, reward, rng), state.n_rewards + 1)
+        return BayesUCBState(self.engine.update(state.inner, context, arm, reward, rng), state.n_rewards + 1)

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polyarm.choosing import PolicyDefaults, surely_best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_positive, require_reward
 from polyarm.policies.history import first_unplayed
-from polyarm.types import Array, Choice, IntArray, Rng
+from polyarm.types import Array, Choice, IntArray, Mask, Rng
 
 
 class UCBVState(NamedTuple):
@@ -22,7 +23,7 @@ class UCBVState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UCBV:
+class UCBV(PolicyDefaults[UCBVState]):
     """Play the arm with the highest mean + sqrt(2 V E / n) + 3 c b E / n, where E = exploration log t, V its variance.
 
     Audibert, Munos & Szepesvari 2009: exploration 1.2 and c = 1 are theirs, and rewards lie in a range of known length
@@ -49,10 +50,10 @@ class UCBV:
         zeros = np.zeros(self.n_arms)
         return UCBVState(np.zeros(self.n_arms, np.int64), zeros, zeros.copy(), math.inf, -math.inf)
 
-    def choose(self, state: UCBVState, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: UCBVState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play; ties go to the lowest number."""
         require_context(context, self.context_dim)
-        unplayed = first_unplayed(state.counts)
+        unplayed = first_unplayed(state.counts, eligible)
         if unplayed is not None:
             return unplayed
         spread = state.high - state.low if self.reward_range is None else self.reward_range
@@ -60,7 +61,7 @@ class UCBV:
         scores = (
             state.means + np.sqrt(2 * state.squares / state.counts * share) + 3 * self.range_factor * spread * share
         )
-        return Choice(arm=int(scores.argmax()), scores=scores)
+        return surely_best_of(scores, eligible)
 
     def update(self, state: UCBVState, context: Array, arm: int, reward: float, rng: Rng) -> UCBVState:
         """State after one reward."""

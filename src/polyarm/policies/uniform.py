@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require_arm, require_context, require_count, require_reward
-from polyarm.types import Array, Choice, Rng
+from polyarm.choosing import PolicyDefaults
+from polyarm.errors import require_arm, require_context, require_count, require_eligible, require_reward
+from polyarm.types import Array, Choice, Mask, Rng
 
 
 class NoState(NamedTuple):
@@ -14,7 +15,7 @@ class NoState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(PolicyDefaults[NoState]):
     """Play every arm with the same probability."""
 
     n_arms: int
@@ -28,10 +29,16 @@ class Uniform:
         """State before any reward."""
         return NoState()
 
-    def choose(self, state: NoState, context: Array, rng: Rng) -> Choice:
+    def choose(self, state: NoState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context."""
         require_context(context, self.context_dim)
-        return Choice(arm=int(rng.integers(self.n_arms)), scores=np.full(self.n_arms, 1 / self.n_arms))
+        mask = require_eligible(eligible, self.n_arms)
+        if mask is None:
+            shares = np.full(self.n_arms, 1 / self.n_arms)
+            return Choice(int(rng.integers(self.n_arms)), shares, shares)
+        arms = np.flatnonzero(mask)
+        shares = mask / len(arms)
+        return Choice(int(arms[rng.integers(len(arms))]), np.where(mask, shares, -np.inf), shares)
 
     def update(self, state: NoState, context: Array, arm: int, reward: float, rng: Rng) -> NoState:
         """State after one reward."""

@@ -10,13 +10,13 @@ from polyarm import drawing
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments import figures
 from polyarm.experiments.contenders import parse_contender
-from polyarm.experiments.learnt import engine_of
 from polyarm.experiments.paper.panels import grid_of
 from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.sections import Section
 from polyarm.experiments.seeds import policy_rng, world_rng
 from polyarm.experiments.statistics import fit_growth, summarize, total_variation
 from polyarm.experiments.workplace import Workplace
+from polyarm.policies import engine_of
 from polyarm.tables import Cell, Table
 from polyarm.types import Array, World
 
