@@ -16,6 +16,7 @@ from polyarm.neural import presets
 from polyarm.neural.policy import LiveState
 from polyarm.neural.simulate import Runs, advance, simulate, start_runs
 from polyarm.neural.stepping import with_one
+from polyarm.policies import make_policy
 from polyarm.types import World
 from tests.neural.worlds import linear_worlds
 
@@ -254,3 +255,20 @@ def test_users_jax_settings_stay_as_they_are() -> None:
         "assert jnp.zeros(1).dtype == jnp.float32 and 'numba' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["neural-dropout", "bnn-variational", "multitask-gp"])
+def test_choices_follow_the_distribution(name: str) -> None:
+    policy: Any = make_policy(name, A, D, initial_pulls=1, **small(name))
+    rng = np.random.default_rng(0)
+    state, x, mask = policy.init(), np.zeros(D), np.arange(A) > 0
+    assert policy.probabilities(state, x, rng).tolist() == [1.0] + [0.0] * (A - 1)
+    for n in range(2 * A):
+        state = policy.update(state, rng.standard_normal(D), n % A, float(rng.standard_normal()), rng)
+    for eligible in (None, mask):
+        p = policy.probabilities(state, x, rng, eligible)
+        arms = [policy.choose(state, x, rng, eligible).arm for _ in range(300)]
+        played = np.bincount(arms, minlength=A) / 300
+        assert np.abs(played - p).max() < 0.13  # 4 standard errors of their difference
+    seeded: Any = make_policy(name, A, D, seed=1, initial_pulls=0, **small(name))
+    assert seeded.probabilities(seeded.init(), x, rng).max() == 1.0
