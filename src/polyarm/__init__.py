@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from polyarm.bandit import Bandit, Category, Cyclic, Decision, Flag, Number
     from polyarm.choosing import PolicyDefaults
     from polyarm.environments import Scenario, make_scenario, scenario_names
     from polyarm.errors import PolyarmError
@@ -54,6 +55,12 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "Scenario": "environments",
     "make_scenario": "environments",
     "scenario_names": "environments",
+    "Bandit": "bandit",
+    "Category": "bandit",
+    "Cyclic": "bandit",
+    "Decision": "bandit",
+    "Flag": "bandit",
+    "Number": "bandit",
     "PolyarmError": "errors",
     "compare": "experiments.comparison",
     "Contender": "experiments.contenders",
@@ -99,13 +106,18 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
 
 __all__ = [
     "Array",
+    "Bandit",
     "BayesUCB",
     "Budget",
+    "Category",
     "Choice",
     "ConjugateEngine",
     "Contender",
+    "Cyclic",
+    "Decision",
     "Engine",
     "Environment",
+    "Flag",
     "GibbsEngine",
     "Greedy",
     "HierarchicalEngine",
@@ -117,6 +129,7 @@ __all__ = [
     "Mask",
     "MixtureRegressor",
     "NormalInverseGamma",
+    "Number",
     "OptimisticSampling",
     "ParticleEngine",
     "Policy",

@@ -37,8 +37,23 @@ class UnknownName(InvalidArgument, KeyError):
         return Exception.__str__(self)
 
 
+class UnknownDecision(InvalidArgument, KeyError):
+    """No open decision carries that id: it was never made, or it was dropped."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)
+
+
+class Conflict(InvalidArgument):
+    """Something else is known under that id: another reward, or another decision."""
+
+
 class BrokenFile(PolyarmError, OSError):
     """A file is missing, damaged, or written by another version or for other settings."""
+
+
+class NumericalFailure(PolyarmError, ArithmeticError):
+    """A reward cannot be learnt in floating point; the state is as it was, without it."""
 
 
 class MissingExtra(PolyarmError, ImportError):

@@ -1,0 +1,537 @@
+"""The front door: arms with names, decisions with identities, rewards that come late."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polyarm.bandit import file, lottery
+from polyarm.bandit.decision import Decision, Decisions
+from polyarm.bandit.features import Number, Schema
+from polyarm.bandit.identity import new_ids, require_id
+from polyarm.bandit.learner import Learner
+from polyarm.bandit.ledger import DROPPED, LEARNT, Ledger
+from polyarm.bandit.log import LogFolder, require_loggable, table_of
+from polyarm.bandit.settings import Settings, require_arm_names, require_room_for
+from polyarm.bandit.tables import codes_of
+from polyarm.errors import (
+    Conflict,
+    InvalidArgument,
+    NumericalFailure,
+    UnknownArm,
+    UnknownDecision,
+    require,
+    require_reward,
+    shown,
+)
+from polyarm.types import AnyPolicy, Array, IntArray, Mask
+
+LOG = logging.getLogger("polyarm")
+
+Named: TypeAlias = Decision | str
+
+
+class Arm:
+    """An arm: its name, the numbers of rewards learnt and of rows in the ledger when it came, whether it is played."""
+
+    def __init__(self, name: str, since: int = 0, row: int = 0, active: bool = True) -> None:
+        self.name, self.since, self.row, self.active = name, since, row, active
+
+
+class Bandit:
+    """Decide between named arms and learn from their rewards, whenever they come.
+
+    arms            names
+    context         None, a number of columns, their names, or columns by name: float, bool, a list of levels,
+                    `Cyclic(24)`; `Number(optional=True)` and the like may be missing
+    policy          a name from `polyarm list policies`, `options` its settings
+    objective       what an arm is judged by: "mean", or a functional of its reward's distribution
+    min_propensity  every eligible arm is played with at least this probability
+    max_pending     so many decisions may wait for their reward; the oldest beyond are dropped
+    seed            one integer behind every random number; drawn if None
+    log             a folder to which decisions are added as Parquet once their reward has come
+
+    Any number of threads may use one bandit; a call that fails changes nothing.
+    """
+
+    def __init__(
+        self,
+        arms: Iterable[str],
+        context: Any = None,
+        policy: str = "nonparametric",
+        objective: Any = "mean",
+        min_propensity: float = 0.0,
+        seed: int | None = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+        max_pending: int | None = None,
+        log: str | Path | None = None,
+    ) -> None:
+        settings = Settings.checked(arms, context, policy, options, objective, min_propensity, max_pending, seed)
+        made = settings.make_policy()
+        self._set_up(
+            settings,
+            [Arm(name) for name in settings.arms],
+            Learner(made, made.init(), settings.seed, n_arms=len(settings.arms)),
+            Ledger(len(settings.schema.names), len(settings.arms)),
+            first_origins(settings.schema),
+            log,
+        )
+
+    def _set_up(
+        self,
+        settings: Settings,
+        arms: list[Arm],
+        learner: Learner,
+        ledger: Ledger,
+        origins: Array,
+        log: str | Path | None,
+    ) -> None:
+        if log is not None:
+            require_loggable(settings.schema)
+        self._folder = None if log is None else LogFolder(log)
+        self.settings = settings
+        self._schema = settings.schema
+        self._arms = arms
+        self._learner = learner
+        self._ledger = ledger
+        self._origins = origins
+        self._stream = lottery.KeyedStream()
+        self._lock = threading.RLock()
+        self._name_arms()
+
+    def _name_arms(self) -> None:
+        self._names = tuple(arm.name for arm in self._arms)
+        self._number = {name: number for number, name in enumerate(self._names)}
+        self._active: Mask = np.array([arm.active for arm in self._arms])
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Names of the arms that are played."""
+        return tuple(arm.name for arm in self._arms if arm.active)
+
+    @property
+    def retired(self) -> tuple[str, ...]:
+        """Names of the arms that are no longer played."""
+        return tuple(arm.name for arm in self._arms if not arm.active)
+
+    @property
+    def n_learnt(self) -> int:
+        """Number of rewards learnt."""
+        return self._learner.n_learnt
+
+    @property
+    def n_decisions(self) -> int:
+        """Number of decisions made."""
+        return len(self._ledger.place)
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Ids of the decisions that wait for their reward, oldest first."""
+        with self._lock:
+            return tuple(self._ledger.open)
+
+    def __repr__(self) -> str:
+        return (
+            f"Bandit({len(self.arms)} arms, policy {self.settings.policy!r}, "
+            f"{self.n_decisions} decisions, {self.n_learnt} rewards learnt, {len(self._ledger.open)} pending)"
+        )
+
+    def choose(self, context: Any = None, *, eligible: Iterable[str] | None = None, id: str | None = None) -> Decision:
+        """Decide in this context, among the eligible arms or all of them, under an id of yours or a new one."""
+        codes = self._schema.codes(context)
+        with self._lock:
+            mask = self._mask(eligible)
+            name = new_ids(1)[0] if id is None else self._new_name(id)
+            origins = self._schema.origins_after(self._origins, codes[None])
+            x = self._schema.features(codes, origins)
+            bits = lottery.digest(self.settings.seed, name)
+            policy, state = self._learner.policy, self._learner.state
+            q = policy.probabilities(state, x, self._stream.at(bits), mask)
+            p = self._shares(q, mask)
+            arm = lottery.arm_at(lottery.ticket_in(bits), p)
+            means = self._means(x)
+            self._origins = origins
+            row = None if means is None else np.array(means)
+            self._ledger.add_open([name], codes, mask, np.array(p), row, arm, self.n_learnt, time.time_ns())
+            self._drop_beyond()
+            return Decision(
+                name,
+                self._names[arm],
+                p[arm],
+                dict(zip(self._names, p, strict=True)),
+                None if means is None else dict(zip(self._names, means, strict=True)),
+                self.n_learnt,
+                self._schema.context(codes),
+            )
+
+    def choose_many(
+        self, contexts: Any, *, eligible: Iterable[str] | None = None, ids: Sequence[str] | None = None
+    ) -> Decisions:
+        """Decide in many contexts at once: a table, rows, or a number where there is no context.
+
+        All see the same state, so no decision of the batch knows the reward of another.
+        """
+        codes = codes_of(self._schema, contexts)
+        n = len(codes)
+        with self._lock:
+            mask = self._mask(eligible)
+            names = new_ids(n) if ids is None else [self._new_name(name) for name in ids]
+            require(len(names) == n, "ids", f"one for each of {n} contexts", f"{len(names)} ids")
+            require(len(set(names)) == n, "ids", "all different", ids)
+            origins = self._schema.origins_after(self._origins, codes)
+            xs = self._schema.features_many(codes, origins)
+            p, places = self._shares_many(names, xs, mask)
+            arms = lottery.arms_at(places, p)
+            means = self._means_many(xs)
+            self._origins = origins
+            self._ledger.add_open(names, codes, mask, p, means, arms, self.n_learnt, time.time_ns(), batch=True)
+            self._drop_beyond()
+            drawn = p[np.arange(n), arms]
+            return Decisions(names, drawn, p, means, self.n_learnt, arms, self._names, self._schema, codes)
+
+    def learn(self, decision: Named, reward: float) -> bool:
+        """Learn the reward of a decision, given by itself or by its id.
+
+        True if it was learnt now, False if this very reward was learnt before.
+        """
+        y = require_reward(reward)
+        name = _name_of(decision)
+        with self._lock:
+            if not self._is_open(name, y):
+                return False
+            self._learner.learn([self._lesson(self._ledger.open[name], y)])
+            self._ledger.close(name, y, self.n_learnt - 1)
+            self._note([name])
+            return True
+
+    def learn_many(self, decisions: Iterable[Named], rewards: ArrayLike) -> list[bool]:
+        """Learn many rewards in this order, all of them or, on an error, none."""
+        names = [_name_of(decision) for decision in decisions]
+        values = [require_reward(reward, f"rewards[{i}]") for i, reward in enumerate(_listed(rewards, "rewards"))]
+        require(len(values) == len(names), "rewards", f"one for each of {len(names)} decisions", f"{len(values)}")
+        with self._lock:
+            fresh: dict[str, float] = {}
+            told = []
+            for name, y in zip(names, values, strict=True):
+                if name in fresh and fresh[name] != y:
+                    raise Conflict(f"reward of decision {name!r} must be given once, got {fresh[name]} and {y}")
+                told.append(name not in fresh and self._is_open(name, y))
+                if told[-1]:
+                    fresh[name] = y
+            first = self.n_learnt
+            self._learner.learn(self._lesson(self._ledger.open[name], y) for name, y in fresh.items())
+            for turn, (name, y) in enumerate(fresh.items(), first):
+                self._ledger.close(name, y, turn)
+            self._note(list(fresh))
+            return told
+
+    def learn_logged(self, contexts: Any, arms: Sequence[str], rewards: ArrayLike) -> int:
+        """Learn from a table of contexts, arms and rewards that another system decided; gives their number."""
+        codes = codes_of(self._schema, contexts)
+        values = [require_reward(reward, f"rewards[{i}]") for i, reward in enumerate(_listed(rewards, "rewards"))]
+        with self._lock:
+            numbers = np.array([self._arm_number(arm) for arm in _listed(arms, "arms")], np.int64)
+            for what, n in (("arms", len(numbers)), ("rewards", len(values))):
+                require(n == len(codes), what, f"one for each of {len(codes)} contexts", n)
+            origins = self._schema.origins_after(self._origins, codes)
+            xs = self._schema.features_many(codes, origins)
+            first = self.n_learnt
+            self._learner.learn(zip(xs, numbers.tolist(), values, strict=True))
+            self._origins = origins
+            self._ledger.add_logged(codes, numbers, np.array(values), first, time.time_ns())
+            return len(values)
+
+    def drop(self, decision: Named) -> bool:
+        """Give up waiting for the reward of a decision; False if that was done before."""
+        name = _name_of(decision)
+        with self._lock:
+            if name in self._ledger.open:
+                self._ledger.drop(name)
+                self._note([name])
+                return True
+            row = self._row(name)
+            if self._ledger.column("states")[row] == LEARNT:
+                raise Conflict(f"decision {name!r} must be open, got one whose reward was learnt")
+            return False
+
+    def decision(self, id: str) -> Decision:
+        """The decision of that id."""
+        with self._lock:
+            row = self._row(id)
+            ledger = self._ledger
+            arm = int(ledger.column("arms")[row])
+            names = self._names[: self._n_arms_at(row)]
+            p, means = ledger.column("probabilities")[row].tolist(), ledger.column("means")[row].tolist()
+            return Decision(
+                id,
+                self._names[arm],
+                p[arm],
+                dict(zip(names, p, strict=False)),
+                None if np.isnan(means[0]) else dict(zip(names, means, strict=False)),
+                int(ledger.column("seen")[row]),
+                self._schema.context(ledger.column("codes")[row]),
+            )
+
+    def reward(self, decision: Named) -> float | None:
+        """The reward that was learnt for a decision; None while it is open or dropped."""
+        with self._lock:
+            value = float(self._ledger.column("rewards")[self._row(_name_of(decision))])
+            return None if value != value else value
+
+    def recompute(self, decision: Named) -> Decision:
+        """Make a decision again from its id: the state it saw is learnt again, the rest follows from seed and id.
+
+        What comes out equals what was decided, or something was tampered with.
+        """
+        with self._lock:
+            name = _name_of(decision)
+            row = self._row(name)
+            ledger = self._ledger
+            learner = self._learner_at(int(ledger.column("seen")[row]), row)
+            rows = ledger.rows_of(row)
+            mask = ledger.column("eligible")[row][: learner.n_arms]
+            codes = ledger.column("codes")[rows]
+            if ledger.column("batches")[row] < 0:
+                x = self._schema.features(codes[0], self._origins)
+                bits = lottery.digest(self.settings.seed, name)
+                q = learner.policy.probabilities(learner.state, x, self._stream.at(bits), mask)
+                p = self._shares(q, mask)
+                arm = lottery.arm_at(lottery.ticket_in(bits), p)
+            else:
+                xs = self._schema.features_many(codes, self._origins)
+                shares, places = self._shares_many(ledger.ids[rows], xs, mask, learner)
+                p = shares[row - rows.start].tolist()
+                arm = int(lottery.arms_at(places, shares)[row - rows.start])
+                x = xs[row - rows.start]
+            means = _means_of(learner.policy, learner.state, x)
+            names = self._names[: learner.n_arms]
+            return Decision(
+                name,
+                self._names[arm],
+                p[arm],
+                dict(zip(names, p, strict=True)),
+                None if means is None else dict(zip(names, means, strict=True)),
+                learner.n_learnt,
+                self._schema.context(codes[row - rows.start]),
+            )
+
+    def add_arm(self, name: str) -> None:
+        """Take in a new arm, which starts from what the arms share."""
+        (arm,) = require_arm_names([name])
+        with self._lock:
+            advice = "restore_arm brings a retired one back" if arm in self._number else ""
+            require(arm not in self._number, "arm", "a new name", name, advice)
+            require_room_for(self.settings.min_propensity, len(self.arms) + 1)
+            self._learner.add_arm()
+            self._ledger.add_arm()
+            self._arms.append(Arm(arm, self.n_learnt, len(self._ledger)))
+            self._name_arms()
+
+    def retire_arm(self, name: str) -> None:
+        """Play an arm no more; what was learnt of it stays, and rewards of its open decisions are still learnt."""
+        with self._lock:
+            number = self._arm_number(name)
+            others = [arm.active for i, arm in enumerate(self._arms) if i != number]
+            require(any(others), "arm", "not the last one that is played", name)
+            self._arms[number].active = False
+            self._name_arms()
+
+    def restore_arm(self, name: str) -> None:
+        """Play a retired arm again."""
+        with self._lock:
+            number = self._arm_number(name)
+            if not self._arms[number].active:
+                require_room_for(self.settings.min_propensity, len(self.arms) + 1)
+            self._arms[number].active = True
+            self._name_arms()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the whole bandit to one file; an interrupted write leaves the old file whole."""
+        with self._lock:
+            data = file.packed(self._contents())
+            if self._folder is not None:
+                self._folder.flush(self._ledger, self._schema, self._names)
+        return file.write(path, data)
+
+    @classmethod
+    def load(cls, path: str | Path, *, log: str | Path | None = None) -> "Bandit":
+        """The bandit in a file; it continues bit for bit.  `log` is a folder for its decisions from now on."""
+        return cls.from_bytes(file.read(path), str(path), log)
+
+    def log(self) -> Any:
+        """Every decision as a row of an Arrow table; the reward is null while it is open, or was dropped."""
+        require_loggable(self._schema)
+        with self._lock:
+            return table_of(self._ledger, self._schema, self._names)
+
+    def to_bytes(self) -> bytes:
+        """The whole bandit as the bytes of its file."""
+        with self._lock:
+            return file.packed(self._contents())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "data", log: str | Path | None = None) -> "Bandit":
+        """The bandit in the bytes of a file; `name` is what an error calls them."""
+        contents = file.unpacked(data, name)
+        bandit = cls.__new__(cls)
+        with file.refusing(name):
+            arms = [Arm(*arm) for arm in contents.arms]
+            ledger = Ledger.restored(contents.ids, contents.columns)
+            learner = file.learner_of(contents)
+            bandit._set_up(contents.settings, arms, learner, ledger, contents.origins, log)
+        return bandit
+
+    def _contents(self) -> file.Contents:
+        return file.Contents(
+            self.settings,
+            [(arm.name, arm.since, arm.row, arm.active) for arm in self._arms],
+            self._origins,
+            self.n_learnt,
+            self._ledger.ids,
+            self._ledger.columns(),
+            self._learner.state,
+        )
+
+    def _mask(self, eligible: Iterable[str] | None) -> Mask:
+        if eligible is None:
+            return self._active
+        require(not isinstance(eligible, str), "eligible", "a list of arms", eligible)
+        mask = np.zeros(len(self._arms), np.bool_)
+        for name in eligible:
+            number = self._arm_number(name)
+            if not self._arms[number].active:
+                raise UnknownArm(f"eligible must be arms that are played, got the retired {name!r}")
+            mask[number] = True
+        require(bool(mask.any()), "eligible", "at least one arm", eligible)
+        return mask
+
+    def _arm_number(self, name: str) -> int:
+        try:
+            return self._number[name]
+        except (KeyError, TypeError):
+            raise UnknownArm(f"arm must be one of {', '.join(self._names)}, got {shown(name)}") from None
+
+    def _new_name(self, name: str) -> str:
+        if require_id(name) in self._ledger.place:
+            raise Conflict(f"id must be new, got {shown(name)} of an earlier decision")
+        return name
+
+    def _row(self, name: str) -> int:
+        try:
+            return self._ledger.place[name]
+        except (KeyError, TypeError):
+            raise UnknownDecision(f"id must be that of a decision of this bandit, got {shown(name)}") from None
+
+    def _is_open(self, name: str, reward: float) -> bool:
+        """Whether the reward can be learnt; False if it was, an error if it never can be."""
+        if name in self._ledger.open:
+            return True
+        row = self._row(name)
+        if self._ledger.column("states")[row] == DROPPED:
+            raise UnknownDecision(f"decision {name!r} must be open, got one that was dropped")
+        known = float(self._ledger.column("rewards")[row])
+        if known != reward:
+            raise Conflict(f"reward of decision {name!r} must be given once, got {reward} after {known}")
+        return False
+
+    def _lesson(self, row: int, reward: float) -> tuple[Array, int, float]:
+        x = self._schema.features(self._ledger.column("codes")[row], self._origins)
+        return x, int(self._ledger.column("arms")[row]), reward
+
+    def _shares(self, q: Array, mask: Mask) -> list[float]:
+        """The probabilities that the arm is drawn from, as the lottery can have them."""
+        shares: list[float] = q.tolist()
+        least = self.settings.min_propensity
+        _require_distribution(sum(shares), min(shares))
+        if least > 0:
+            n = int(mask.sum())
+            shares = [(1 - n * least) * share + least if can else 0.0 for share, can in zip(shares, mask, strict=True)]
+        return lottery.with_places(shares)
+
+    def _shares_many(
+        self, names: Sequence[str], xs: Array, mask: Mask, learner: Learner | None = None
+    ) -> tuple[Array, IntArray]:
+        """Probabilities (n, n_arms) and places (n,) of a batch, whose random numbers follow from its first id."""
+        by = learner or self._learner
+        if not names:
+            return np.empty((0, len(mask))), np.empty(0, np.int64)
+        seed, least = self.settings.seed, self.settings.min_propensity
+        rng = self._stream.at(lottery.digest(seed, names[0]))
+        q = by.policy.probabilities_many(by.state, xs, rng, mask)
+        _require_distribution(float(q.sum(axis=1).min()), float(q.min()))
+        if least > 0:
+            q = np.where(mask, (1 - mask.sum() * least) * q + least, 0.0)
+        return lottery.with_places_many(q), lottery.tickets(seed, names)
+
+    def _means(self, x: Array) -> list[float] | None:
+        return _means_of(self._learner.policy, self._learner.state, x)
+
+    def _means_many(self, xs: Array) -> Array | None:
+        policy: Any = self._learner.policy
+        if not len(xs) or not hasattr(policy, "engine"):
+            return None
+        state = policy.engine_state(self._learner.state)
+        if hasattr(policy.engine, "expected_means_many"):
+            return np.asarray(policy.engine.expected_means_many(state, xs))
+        return np.stack([policy.engine.expected_means(state, x) for x in xs])
+
+    def _learner_at(self, n_learnt: int, row: int) -> Learner:
+        """The learner as it was when so many rewards had been learnt, before this row."""
+        n_arms = self._n_arms_at(row)
+        if n_learnt == self.n_learnt and n_arms == len(self._names):
+            return self._learner
+        return file.learnt_again(self._contents(), n_learnt, n_arms)
+
+    def _note(self, closed: Sequence[str]) -> None:
+        if self._folder is not None:
+            self._folder.add(self._ledger, self._schema, self._names, closed)
+
+    def _n_arms_at(self, row: int) -> int:
+        return sum(arm.row <= row for arm in self._arms)
+
+    def _drop_beyond(self) -> None:
+        most = self.settings.max_pending
+        if most is None or len(self._ledger.open) <= most:
+            return
+        oldest = list(self._ledger.open)[: len(self._ledger.open) - most]
+        for name in oldest:
+            self._ledger.drop(name)
+        self._note(oldest)
+        LOG.warning("dropped %d open decisions beyond max_pending=%d: %s", len(oldest), most, shown(oldest))
+
+
+def first_origins(schema: Schema) -> Array:
+    """Origins of the columns before any context: unknown for numbers."""
+    return np.array([np.nan if isinstance(column, Number) else 0.0 for column in schema.columns.values()])
+
+
+def _name_of(decision: Named) -> str:
+    name = decision.id if isinstance(decision, Decision) else decision
+    require(isinstance(name, str), "decision", "a decision or its id", decision)
+    return name
+
+
+def _listed(values: Any, name: str) -> list[Any]:
+    try:
+        return list(values.to_list()) if hasattr(values, "to_list") else list(values)
+    except TypeError:
+        raise InvalidArgument(f"{name} must be a list or a column, got {shown(values)}") from None
+
+
+def _means_of(policy: AnyPolicy, state: Any, x: Array) -> list[float] | None:
+    inner: Any = policy
+    if not hasattr(inner, "engine"):
+        return None
+    means: list[float] = inner.engine.expected_means(inner.engine_state(state), x).tolist()
+    return means
+
+
+def _require_distribution(total: float, least: float) -> None:
+    if not (abs(total - 1.0) < 1e-9 and least >= 0.0):
+        raise NumericalFailure(f"probabilities must be a distribution, got a sum of {total} and a least one of {least}")

@@ -1,0 +1,72 @@
+"""A decision, and many of them made at once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from polyarm.bandit.features import Schema
+from polyarm.types import Array, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided, and with which probability.
+
+    id             names it; its reward is learnt by this name
+    arm            the arm to play
+    propensity     the exact probability with which it was drawn
+    probabilities  of every arm, 0 for those that were not eligible
+    means          expected reward of every arm at that time; None where the policy has no model of them
+    n_learnt       rewards learnt before it
+    context        the context by column; None without one
+    """
+
+    id: str
+    arm: str
+    propensity: float
+    probabilities: Mapping[str, float]
+    means: Mapping[str, float] | None
+    n_learnt: int
+    context: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions(Sequence[Decision]):
+    """Decisions of one batch, all made in the same state; columns come as lists and arrays, rows as `Decision`."""
+
+    ids: Sequence[str]
+    propensities: Array
+    probabilities: Array
+    means: Array | None
+    n_learnt: int
+    _places: IntArray
+    _names: tuple[str, ...]
+    _schema: Schema
+    _codes: Array
+
+    @property
+    def arms(self) -> list[str]:
+        """Arm of every decision."""
+        return [self._names[arm] for arm in self._places]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, index: int) -> Decision: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Decision]: ...
+
+    def __getitem__(self, index: int | slice) -> Decision | list[Decision]:
+        """One decision, or a list of some."""
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return Decision(
+            self.ids[index],
+            self._names[self._places[index]],
+            float(self.propensities[index]),
+            dict(zip(self._names, self.probabilities[index].tolist(), strict=True)),
+            None if self.means is None else dict(zip(self._names, self.means[index].tolist(), strict=True)),
+            self.n_learnt,
+            self._schema.context(self._codes[index]),
+        )

@@ -1,0 +1,45 @@
+"""Names of decisions: ours are UUIDs of version 7 (RFC 9562), which sort by time; a caller's own are any text."""
+
+import os
+import threading
+import time
+
+from polyarm.errors import require
+
+LONGEST = 200
+_RANDOM_BITS = 74
+_lock = threading.Lock()
+_last = 0
+
+
+def new_ids(n: int) -> list[str]:
+    """That many new ids, each later than all that this process gave before.
+
+    The 48 bits of milliseconds and 74 random ones are read as one number, which never falls: within a millisecond it
+    grows by a random step of up to 2^40.
+    """
+    global _last
+    random = os.urandom(10 + 5 * n)
+    with _lock:
+        now = (time.time_ns() // 1_000_000 << _RANDOM_BITS) + int.from_bytes(random[:9], "big")
+        value = max(now, _last)
+        values = []
+        for k in range(n):
+            value += 1 + int.from_bytes(random[10 + 5 * k : 15 + 5 * k], "big")
+            values.append(value)
+        _last = value
+    return [written(value) for value in values]
+
+
+def written(value: int) -> str:
+    """The 122 free bits of a UUID of version 7 as its 36 characters."""
+    time_and_a, b = value >> 62, value & (1 << 62) - 1
+    digits = f"{time_and_a >> 12:012x}7{time_and_a & 0xFFF:03x}{b | 1 << 63:016x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def require_id(value: str) -> str:
+    """Value, if it can name a decision."""
+    rule = f"text of 1 to {LONGEST} printable characters"
+    require(isinstance(value, str) and 0 < len(value) <= LONGEST and value.isprintable(), "id", rule, value)
+    return value

@@ -1,0 +1,79 @@
+"""The arm is drawn from the very probabilities that are logged, and anybody can draw it again."""
+
+import uuid
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from polyarm.bandit.identity import new_ids, require_id
+from polyarm.bandit.lottery import (
+    PLACES,
+    arm_at,
+    arms_at,
+    digest,
+    draw_arm,
+    rng_at,
+    ticket,
+    tickets,
+    with_places,
+    with_places_many,
+)
+from polyarm.errors import InvalidArgument
+
+RARE = [5e-4, 0.2495, 0.25, 0.5]
+
+
+def test_the_hash_never_changes() -> None:
+    assert ticket(7, "018f6b1e-0000-7000-8000-000000000000") == 4587904812832477
+    assert draw_arm(7, "a", [0.25, 0.25, 0.5]) == 2
+    assert rng_at(7, "a").integers(2**32) == 903011592
+    assert digest(7, "a", "learning") != digest(7, "a") != digest(8, "a")
+
+
+def test_probabilities_become_exact_shares_of_the_places() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.dirichlet(np.full(6, 0.1), 200)
+    shares = with_places_many(rows)
+    assert ((shares * PLACES).astype(np.int64).sum(axis=1) == PLACES).all()
+    assert np.abs(shares - rows).max() < 8 / PLACES
+    assert [with_places(row) for row in rows.tolist()] == shares.tolist()
+    assert with_places_many(shares).tolist() == shares.tolist(), "drawing from what was logged draws from the same"
+
+
+def test_no_probability_is_lost_in_rounding() -> None:
+    assert with_places([1e-300, 1.0])[0] == 2.0**-53
+    assert with_places([0.0, 1.0]) == [0.0, 1.0]
+    assert min(with_places([0.05, 0.95])) >= 0.05
+
+
+def test_edges_belong_to_one_arm_each() -> None:
+    shares = with_places([0.25, 0.0, 0.75])
+    quarter = PLACES // 4
+    assert [arm_at(place, shares) for place in (0, quarter - 1, quarter, PLACES - 1)] == [0, 0, 2, 2]
+    places = np.array([0, quarter - 1, quarter, PLACES - 1])
+    assert arms_at(places, np.array([shares] * 4)).tolist() == [0, 0, 2, 2]
+
+
+@pytest.mark.parametrize("seed", [0, 2**64 - 1])
+def test_frequencies_are_the_probabilities_also_for_a_rare_arm(seed: int) -> None:
+    n = 100_000
+    places = tickets(seed, [f"decision {i}" for i in range(n)])
+    assert places[17] == ticket(seed, "decision 17")
+    counts = np.bincount(arms_at(places, np.tile(with_places(RARE), (n, 1))), minlength=4)
+    assert stats.chisquare(counts, n * np.array(RARE)).pvalue > 1e-3
+    planted = np.bincount((places * 4) // PLACES, minlength=4)
+    assert stats.chisquare(planted, n * np.array(RARE)).pvalue < 1e-4
+
+
+def test_ids_are_uuids_that_sort_by_time() -> None:
+    ids = [*new_ids(1), *new_ids(500), *new_ids(1)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 502
+    assert {(uuid.UUID(name).version, uuid.UUID(name).variant) for name in ids} == {(7, uuid.RFC_4122)}
+
+
+@pytest.mark.parametrize("bad", ["", "a\nb", "x" * 201, 7, None, b"a", "\ud800"])
+def test_bad_ids_are_refused(bad: object) -> None:
+    with pytest.raises(InvalidArgument, match="id must be text"):
+        require_id(bad)  # type: ignore[arg-type]
