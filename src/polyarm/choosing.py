@@ -64,3 +64,7 @@ class PolicyDefaults(Policy[State]):
         if not hasattr(self, "engine"):
             raise InvalidArgument(f"policy must be one with an engine, got {type(self).__name__}")
         return state
+
+    def with_arm(self, state: State) -> tuple[Policy[State], State]:
+        """The policy and the state with one more arm, if the policy says how."""
+        raise InvalidArgument(f"policy must be one that can take another arm, got {type(self).__name__}")

@@ -83,6 +83,13 @@ class Engine(Protocol[State]):
         """Posterior expectation of every arm's mean reward, (n_arms,)."""
         ...
 
+    def with_arm(self, state: State) -> "tuple[Engine[State], State]":
+        """The engine and the state with one more arm, the last, which starts from what the arms share.
+
+        It owns the state that it is given.  Where no arm can be added it raises, and the state is unchanged.
+        """
+        ...
+
 
 class Policy(Protocol[State]):
     """A rule that picks arms and learns from their rewards; `polyarm.PolicyDefaults` writes all but the first three."""
@@ -113,6 +120,10 @@ class Policy(Protocol[State]):
 
     def engine_state(self, state: State) -> Any:
         """State of the policy's `engine`, whatever is wrapped around it."""
+        ...
+
+    def with_arm(self, state: State) -> "tuple[Policy[State], State]":
+        """The policy and the state with one more arm, the last; see `Engine.with_arm`."""
         ...
 
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from polyarm.errors import PolyarmError
-from polyarm.inference import load_state, save_state
+from polyarm.inference import GibbsEngine, load_state, save_state
+from polyarm.kernels import robust_means as means
+from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, ORIGIN, PART_VAR
 from polyarm.types import AnyEngine
-from tests.contracts.engines import ENGINES, IN_TURN, SHARING
+from tests.contracts.engines import ENGINES, IN_TURN, ROBUST, SHARING, process
 from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards
 
 X = np.array([0.8, -0.4])
@@ -155,3 +157,35 @@ def refuses(engine: AnyEngine, context: Any, arm: Any, reward: Any, what: str) -
 def test_bad_numbers_of_draws(engine: AnyEngine, n_draws: Any) -> None:
     with pytest.raises(PolyarmError, match="n_draws must be an integer of at least 1"):
         engine.draw_means(engine.init(), X, n_draws, np.random.default_rng(0))
+
+
+def test_an_added_arm_is_as_if_it_had_been_there_all_along(name: str, engine: AnyEngine) -> None:
+    data = rewards(40, 2, 3, seed=0)
+    wider, state = engine.with_arm(fed(engine, data, np.random.default_rng(1)))
+    from_the_start = ENGINES[name](4, 2)
+    assert bits(engine.with_arm(engine.init())[1]) == bits(from_the_start.init())
+    assert wider.n_arms == 4
+    if name not in ROBUST:  # whose arms take turns with each other
+        assert bits(state) == bits(fed(from_the_start, data, np.random.default_rng(1)))
+    before = engine.expected_means(fed(engine, data, np.random.default_rng(1)), X)
+    assert wider.expected_means(state, X)[:3].tolist() == before.tolist()
+    state = fed(wider, [(X, 3, 2.0)] * 20, np.random.default_rng(2), state)
+    assert wider.expected_means(state, X)[3] > 0.5
+
+
+def test_a_robust_arm_starts_from_what_the_arms_share() -> None:
+    """Its mean reward is normal around the centre of all, with the arms' and their components' spread."""
+    engine = ENGINES["robust"](3, 2)
+    wider: Any
+    wider, state = engine.with_arm(learnt(engine, 200))
+    features = means.features(X, state.columns)
+    shared, gamma = state.columns, state.hyper[GAMMA]
+    centre = state.hyper[ORIGIN] + features @ shared[CENTRE]
+    spread = np.sqrt(features**2 @ (shared[ARM_VAR] + shared[PART_VAR] / (gamma + 1)))
+    np.testing.assert_allclose(wider.moments(state, X)[:, 3], [centre, spread], rtol=1e-9)
+
+
+def test_arms_of_different_models_leave_a_new_one_without() -> None:
+    engine = GibbsEngine([process(2), process(2, 0.7)])
+    with pytest.raises(PolyarmError, match="arms must be of one model, so that a new arm can have it, got"):
+        engine.with_arm(engine.init())

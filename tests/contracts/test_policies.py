@@ -123,3 +123,22 @@ def refuses(policy: AnyPolicy, context: Any, arm: Any, reward: Any, what: str) -
     with pytest.raises(PolyarmError, match=f"{what} must be .*, got "):
         policy.update(state, context, arm, reward, rng)
     assert (bits(state), position(rng)) == before
+
+
+@pytest.mark.parametrize("n", [0, 4, 40])
+def test_an_added_arm_is_played_and_learnt_from(policy: AnyPolicy, n: int) -> None:
+    wider, state = policy.with_arm(learnt(policy, n))
+    rng = np.random.default_rng(2)
+    assert policy_shapes(wider.init()) == policy_shapes(policy.with_arm(policy.init())[1])
+    choice = wider.choose(state, X, rng)
+    assert choice.scores.shape == (4,)
+    for _ in range(60):
+        arm = wider.choose(state, X, rng).arm
+        state = wider.update(state, X, arm, 100.0 if arm == 3 else 0.0, rng)
+    assert wider.probabilities(state, X, rng).shape == (4,)
+    only = np.arange(4) == 3
+    assert wider.choose(state, X, rng, only).arm == 3
+
+
+def policy_shapes(state: Any) -> list[tuple[str, tuple[int, ...]]]:
+    return [(path, shape) for path, (_, shape, _) in bits(state).items()]

@@ -1,7 +1,7 @@
 """Exact posteriors in closed form."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from polyarm.errors import (
     require_eligible,
     require_reward,
 )
+from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.kernels import conjugate as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.root import leverage
@@ -56,6 +57,11 @@ class ConjugateEngine:
     def init(self) -> ConjugateState:
         """State before any reward."""
         return ConjugateState(np.stack([arm.base.root for arm in self.arms]), np.zeros(self.n_arms, np.int64))
+
+    def with_arm(self, state: ConjugateState) -> "tuple[ConjugateEngine, ConjugateState]":
+        """The engine and the state with one more arm, which starts from the arms' common prior."""
+        engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
+        return engine, with_empty_arm(state, engine.init())
 
     def update(self, state: ConjugateState, context: Array, arm: int, reward: float, rng: Rng) -> ConjugateState:
         """State after one reward."""

@@ -1,6 +1,6 @@
 """An engine that sees features of the context instead of the context."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal
 
 import numpy as np
@@ -40,6 +40,11 @@ class FeatureEngine(Generic[State]):
         """State before any reward."""
         state: State = self.engine.init()
         return state
+
+    def with_arm(self, state: State) -> "tuple[FeatureEngine[State], State]":
+        """The engine and the state with one more arm."""
+        engine, wider = self.engine.with_arm(state)
+        return replace(self, engine=engine), wider
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""

@@ -1,12 +1,13 @@
 """The hierarchical mixture: arms learn from each other's rewards."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
+from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.gibbs import FIRST_CAPACITY, REDRAW_EVERY, Prior, grown, prior_of, require_pair
 from polyarm.inference.predictive import student_mixture
 from polyarm.kernels import franchise as kernels
@@ -115,6 +116,11 @@ class HierarchicalEngine:
             arms=np.zeros((self.n_arms, 3), np.int64),
             rules=np.array(rules),
         )
+
+    def with_arm(self, state: FranchiseState) -> "tuple[HierarchicalEngine, FranchiseState]":
+        """The engine and the state with one more arm, whose components are those of all arms."""
+        engine = replace(self, n_arms=self.n_arms + 1)
+        return engine, with_empty_arm(state, engine.init())
 
     def _arrays(self, state: FranchiseState) -> Arrays:
         return (*state[:3], *self._prior, *state[3:])

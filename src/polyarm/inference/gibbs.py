@@ -1,7 +1,7 @@
 """Collapsed Gibbs sampling over nonparametric and finite mixtures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from polyarm.errors import (
     require_positive,
     require_reward,
 )
+from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.predictive import process_mixture
 from polyarm.inference.rules import Budget, Sweeps
 from polyarm.kernels import gibbs as kernels
@@ -206,6 +207,15 @@ class GibbsEngine:
             data=tuple(np.zeros((first, self.context_dim + 2)) for _ in range(n)),
             seats=tuple(np.zeros(first, np.int64) for _ in range(n)),
         )
+
+    def with_arm(self, state: GibbsState) -> "tuple[GibbsEngine, GibbsState]":
+        """The engine and the state with one more arm: the arms' common prior, with what was learned of it."""
+        engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
+        fresh = engine.init()
+        fresh.laws[-1] = state.laws[-1]
+        while fresh.tables.shape[2] < state.tables.shape[2]:
+            fresh = with_room_for_component(fresh, engine._prior.roots)
+        return engine, with_empty_arm(state, fresh)
 
     def update(self, state: GibbsState, context: Array, arm: int, reward: float, rng: Rng) -> GibbsState:
         """State after one reward."""

@@ -1,12 +1,13 @@
 """Particles: weighted seatings that need no history."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
+from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.gibbs import Prior, grown, prior_of
 from polyarm.inference.predictive import student_mixture
 from polyarm.kernels import means
@@ -106,6 +107,11 @@ class ParticleEngine:
             size=np.array([1, 0, 0]),
             log_evidence=np.zeros(1),
         )
+
+    def with_arm(self, state: ParticleState) -> "tuple[ParticleEngine, ParticleState]":
+        """The engine and the state with one more arm, which starts from the arms' common prior."""
+        engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
+        return engine, with_empty_arm(state, engine.init())
 
     def update(self, state: ParticleState, context: Array, arm: int, reward: float, rng: Rng) -> ParticleState:
         """State after one reward."""

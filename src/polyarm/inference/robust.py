@@ -1,6 +1,6 @@
 """Gibbs sampling over the robust model: mixtures with a centre in every arm, scales learned across arms, no units."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from polyarm.errors import (
     require_positive,
     require_reward,
 )
+from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room_for_reward
 from polyarm.kernels import robust as kernels
 from polyarm.kernels import robust_means as means
@@ -151,6 +152,17 @@ class RobustEngine:
         )
         kernels.prepare_all(state.tables, state.sizes, state.centres, hyper, columns, self._law)
         return state
+
+    def with_arm(self, state: RobustState) -> "tuple[RobustEngine, RobustState]":
+        """The engine and the state with one more arm, which starts from the arms' common centre and scales."""
+        engine = replace(self, model=replace(self.model, n_arms=self.n_arms + 1))
+        fresh = engine.init()
+        while fresh.tables.shape[2] < state.tables.shape[2]:
+            fresh = with_room_for_component(fresh)
+        wider = with_empty_arm(state, fresh)
+        last = (wider.tables[-1:], wider.sizes[-1:], wider.centres[-1:])
+        kernels.prepare_all(*last, wider.hyper, wider.columns, engine._law)
+        return engine, wider
 
     def update(self, state: RobustState, context: Array, arm: int, reward: float, rng: Rng) -> RobustState:
         """State after one reward."""

@@ -1,12 +1,13 @@
 """Linear regression with Student-t noise, by Gibbs sampling over precisions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.errors import require, require_arm, require_context, require_count, require_positive, require_reward
+from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.kernels import conjugate
 from polyarm.kernels import scale_weights as kernels
 from polyarm.kernels._jit import stream
@@ -67,6 +68,11 @@ class StudentEngine:
         """State before any reward."""
         rows = tuple(np.zeros((FIRST_CAPACITY, self.context_dim + 2)) for _ in self.arms)
         return StudentState(self._priors.copy(), np.zeros(self.n_arms, np.int64), rows)
+
+    def with_arm(self, state: StudentState) -> "tuple[StudentEngine, StudentState]":
+        """The engine and the state with one more arm, which starts from the arms' common prior."""
+        engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
+        return engine, with_empty_arm(state, engine.init())
 
     def update(self, state: StudentState, context: Array, arm: int, reward: float, rng: Rng) -> StudentState:
         """State after one reward."""

@@ -1,7 +1,7 @@
 """Variational inference: soft seating, without randomness."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from polyarm.errors import (
     require_number,
     require_reward,
 )
+from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.gibbs import FIRST_CAPACITY, Prior, grown, prior_of
 from polyarm.inference.predictive import process_mixture
 from polyarm.kernels import means
@@ -96,6 +97,11 @@ class VariationalEngine:
             size=np.zeros(2, np.int64),
             data=np.zeros((FIRST_CAPACITY, self.context_dim + 2)),
         )
+
+    def with_arm(self, state: VariationalState) -> "tuple[VariationalEngine, VariationalState]":
+        """The engine and the state with one more arm, which starts from the arms' common prior."""
+        engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
+        return engine, with_empty_arm(state, engine.init())
 
     def update(self, state: VariationalState, context: Array, arm: int, reward: float, rng: Rng) -> VariationalState:
         """State after one reward; the generator is not used."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, best_of, one_at, win_shares
-from polyarm.errors import require_arm, require_context, require_reward
+from polyarm.errors import InvalidArgument, require_arm, require_context, require_reward
 from polyarm.neural.data import Data, append, empty, observation, with_room
 from polyarm.neural.learner import AnyLearner
 from polyarm.neural.precision import numerics
@@ -92,6 +92,13 @@ class LearnedPolicy(PolicyDefaults[LiveState]):
             row = observation(with_one(jnp.asarray(x), self.learner.dtype), a, y)
             data, model = _update(self.learner, self.learner.window(n + 1), model, data, n, row, self._seed(rng))
             return LiveState(np.int64(n + 1), *jax.tree.map(np.asarray, (data, model)))
+
+    def with_arm(self, state: LiveState) -> "tuple[LearnedPolicy, LiveState]":
+        """A network has one output per arm: it refuses."""
+        raise InvalidArgument(
+            "policy must be one without a network to add an arm, whose outputs are fixed, "
+            f"got {type(self.learner).__name__}; make a new policy and let it learn from the log"
+        )
 
     def _seed(self, rng: Rng) -> np.uint64:
         return np.uint64(rng.integers(2**63) if self.seed is None else self.seed)

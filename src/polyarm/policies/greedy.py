@@ -1,6 +1,6 @@
 """The greedy rule."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyarm.choosing import PolicyDefaults, surely_best_of
 from polyarm.types import Array, Choice, Engine, Mask, Rng, State
@@ -20,6 +20,11 @@ class Greedy(PolicyDefaults[State]):
         """Arm to play in this context; ties go to the lowest number."""
         scores = self.engine.expected_means(state, context)
         return surely_best_of(scores, eligible)
+
+    def with_arm(self, state: State) -> "tuple[Greedy[State], State]":
+        """The policy and the state with one more arm."""
+        engine, wider = self.engine.with_arm(state)
+        return replace(self, engine=engine), wider
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""

@@ -1,6 +1,6 @@
 """Information-directed sampling."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,10 @@ class MomentEngine(Engine[State], Protocol[State]):
 
     def moments_many(self, state: State, contexts: Array) -> Array:
         """The same in many contexts, (n, 2, n_arms)."""
+        ...
+
+    def with_arm(self, state: State) -> "tuple[MomentEngine[State], State]":
+        """The engine and the state with one more arm."""
         ...
 
 
@@ -73,6 +77,11 @@ class InformationDirected(PolicyDefaults[State]):
         mixes = np.empty((moments.shape[0], moments.shape[2]))
         information.find_many(moments, self.n_draws, self.n_rounds, mixes, stream(rng))
         return mixes if mask is None else spread_out(mixes, mask, 0.0)
+
+    def with_arm(self, state: State) -> "tuple[InformationDirected[State], State]":
+        """The policy and the state with one more arm."""
+        engine, wider = self.engine.with_arm(state)
+        return replace(self, engine=engine), wider
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""

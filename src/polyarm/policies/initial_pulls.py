@@ -1,6 +1,6 @@
 """Round-robin pulls before a policy takes over."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,8 @@ class InitialPullsState(NamedTuple):
 class InitialPulls(PolicyDefaults[InitialPullsState]):
     """Play every arm `pulls` times in turn; then follow the inner policy, which learns from the start.
 
-    Where the arm whose turn it is may not be played, the next one that may be is.
+    Where the arm whose turn it is may not be played, the next one that may be is.  An arm that is added when all have
+    had their turn is left to the inner policy.
     """
 
     policy: AnyPolicy
@@ -75,6 +76,12 @@ class InitialPulls(PolicyDefaults[InitialPullsState]):
     def engine_state(self, state: InitialPullsState) -> Any:
         """State of the inner policy's engine."""
         return self.policy.engine_state(state.inner)
+
+    def with_arm(self, state: InitialPullsState) -> "tuple[InitialPulls, InitialPullsState]":
+        """The policy and the state with one more arm."""
+        policy, inner = self.policy.with_arm(state.inner)
+        n_rewards = max(state.n_rewards, self.pulls * (self.n_arms + 1)) if self._is_over(state) else state.n_rewards
+        return replace(self, policy=policy, n_arms=self.n_arms + 1), InitialPullsState(inner, n_rewards)
 
     def update(self, state: InitialPullsState, context: Array, arm: int, reward: float, rng: Rng) -> InitialPullsState:
         """State after one reward."""

@@ -1,7 +1,7 @@
 """Upper confidence bounds for linear rewards."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from polyarm.errors import (
     require_positive,
     require_reward,
 )
+from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.conjugate import ConjugateState
 from polyarm.kernels.conjugate import learn
 from polyarm.kernels.indices import upper_bounds
@@ -71,6 +72,11 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
         scores = np.empty(self.n_arms)
         upper_bounds(state.roots, x, self.widths(state), scores)
         return surely_best_of(scores, eligible)
+
+    def with_arm(self, state: ConjugateState) -> "tuple[LinearUCB, ConjugateState]":
+        """The policy and the state with one more arm, without rewards."""
+        policy = replace(self, n_arms=self.n_arms + 1)
+        return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: ConjugateState, context: Array, arm: int, reward: float, rng: Rng) -> ConjugateState:
         """State after one reward."""

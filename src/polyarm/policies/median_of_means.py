@@ -1,12 +1,13 @@
 """Upper confidence bounds around a median of means, for heavy tails."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, surely_best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_positive, require_reward
+from polyarm.inference.arms import with_empty_arm
 from polyarm.kernels.indices import central_moment, median_of_means
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
 from polyarm.types import Array, Choice, Mask, Rng
@@ -63,6 +64,11 @@ class MedianOfMeansUCB(PolicyDefaults[History]):
         centre = median_of_means(rewards, max(1, math.floor(min(8 * confidence, n / 2))))
         bonus = (12 * moment) ** (1 / power) * (16 * confidence / n) ** (self.moment_order / power)
         return float(centre + self.exploration * bonus)
+
+    def with_arm(self, state: History) -> "tuple[MedianOfMeansUCB, History]":
+        """The policy and the state with one more arm, without rewards."""
+        policy = replace(self, n_arms=self.n_arms + 1)
+        return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: History, context: Array, arm: int, reward: float, rng: Rng) -> History:
         """State after one reward."""

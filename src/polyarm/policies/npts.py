@@ -1,11 +1,12 @@
 """Nonparametric Thompson sampling."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_reward
+from polyarm.inference.arms import with_empty_arm
 from polyarm.kernels._jit import stream
 from polyarm.kernels.indices import dirichlet_mean
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
@@ -45,6 +46,11 @@ class NonparametricTS(PolicyDefaults[History]):
         source = stream(rng)
         scores = np.array([dirichlet_mean(y, anchor, source) for y in arms])
         return best_of(scores, eligible)
+
+    def with_arm(self, state: History) -> "tuple[NonparametricTS, History]":
+        """The policy and the state with one more arm, without rewards."""
+        policy = replace(self, n_arms=self.n_arms + 1)
+        return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: History, context: Array, arm: int, reward: float, rng: Rng) -> History:
         """State after one reward."""

@@ -1,6 +1,6 @@
 """Thompson sampling that never scores an arm below what is expected of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +69,11 @@ class OptimisticSampling(PolicyDefaults[OptimisticState]):
     def engine_state(self, state: OptimisticState) -> Any:
         """State of the engine."""
         return state.inner
+
+    def with_arm(self, state: OptimisticState) -> "tuple[OptimisticSampling, OptimisticState]":
+        """The policy and the state with one more arm."""
+        engine, inner = self.engine.with_arm(state.inner)
+        return replace(self, engine=engine), OptimisticState(inner, np.append(state.pulls, 0))
 
     def update(self, state: OptimisticState, context: Array, arm: int, reward: float, rng: Rng) -> OptimisticState:
         """State after one reward."""

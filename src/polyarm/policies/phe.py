@@ -1,13 +1,14 @@
 """Perturbed-history exploration for linear rewards."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_arm, require_context, require_count, require_positive, require_reward
+from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.conjugate import ConjugateState
 from polyarm.kernels._jit import stream
 from polyarm.kernels.conjugate import learn
@@ -75,6 +76,11 @@ class LinearPHE(PolicyDefaults[LinearPHEState]):
             ]
         )
         return best_of(scores, eligible)
+
+    def with_arm(self, state: LinearPHEState) -> "tuple[LinearPHE, LinearPHEState]":
+        """The policy and the state with one more arm, without rewards."""
+        policy = replace(self, n_arms=self.n_arms + 1)
+        return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: LinearPHEState, context: Array, arm: int, reward: float, rng: Rng) -> LinearPHEState:
         """State after one reward."""

@@ -1,13 +1,14 @@
 """Sub-sampling duelling with random blocks."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_arm, require_context, require_count, require_eligible, require_reward
+from polyarm.inference.arms import with_empty_arm
 from polyarm.kernels.indices import block_mean
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
 from polyarm.types import Array, Choice, IntArray, Mask, Rng
@@ -60,6 +61,11 @@ class RandomBlockDuels(PolicyDefaults[RoundState]):
             due = mask.astype(np.int64)
         arm, scores, _ = best_of(due * (1.0 - rng.random(self.n_arms)), eligible)
         return Choice(arm, scores, due / due.sum())
+
+    def with_arm(self, state: RoundState) -> "tuple[RandomBlockDuels, RoundState]":
+        """The policy and the state with one more arm, without rewards."""
+        policy = replace(self, n_arms=self.n_arms + 1)
+        return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: RoundState, context: Array, arm: int, reward: float, rng: Rng) -> RoundState:
         """State after one reward; the last reward of a round opens the next."""

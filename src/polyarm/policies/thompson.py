@@ -1,6 +1,6 @@
 """Thompson sampling."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyarm.choosing import PolicyDefaults, best_of, win_shares
@@ -38,6 +38,11 @@ class ThompsonSampling(PolicyDefaults[State]):
             return super().probabilities_many(state, contexts, rng, eligible)
         shares: Array = batch.win_shares(state, contexts, self.n_draws, rng, eligible)
         return shares
+
+    def with_arm(self, state: State) -> "tuple[ThompsonSampling[State], State]":
+        """The policy and the state with one more arm."""
+        engine, wider = self.engine.with_arm(state)
+        return replace(self, engine=engine), wider
 
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""

@@ -1,7 +1,7 @@
 """Bayesian upper confidence bounds."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -57,6 +57,11 @@ class BayesUCB(PolicyDefaults[BayesUCBState]):
     def engine_state(self, state: BayesUCBState) -> Any:
         """State of the engine."""
         return state.inner
+
+    def with_arm(self, state: BayesUCBState) -> "tuple[BayesUCB, BayesUCBState]":
+        """The policy and the state with one more arm."""
+        engine, inner = self.engine.with_arm(state.inner)
+        return replace(self, engine=engine), state._replace(inner=inner)
 
     def update(self, state: BayesUCBState, context: Array, arm: int, reward: float, rng: Rng) -> BayesUCBState:
         """State after one reward."""

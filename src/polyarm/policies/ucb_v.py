@@ -1,13 +1,14 @@
 """Upper confidence bounds that use the variance."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, surely_best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_positive, require_reward
+from polyarm.inference.arms import with_empty_arm
 from polyarm.policies.history import first_unplayed
 from polyarm.types import Array, Choice, IntArray, Mask, Rng
 
@@ -62,6 +63,11 @@ class UCBV(PolicyDefaults[UCBVState]):
             state.means + np.sqrt(2 * state.squares / state.counts * share) + 3 * self.range_factor * spread * share
         )
         return surely_best_of(scores, eligible)
+
+    def with_arm(self, state: UCBVState) -> "tuple[UCBV, UCBVState]":
+        """The policy and the state with one more arm, without rewards."""
+        policy = replace(self, n_arms=self.n_arms + 1)
+        return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: UCBVState, context: Array, arm: int, reward: float, rng: Rng) -> UCBVState:
         """State after one reward."""

@@ -1,12 +1,13 @@
 """The policy that learns nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults
 from polyarm.errors import require_arm, require_context, require_count, require_eligible, require_reward
+from polyarm.inference.arms import with_empty_arm
 from polyarm.types import Array, Choice, Mask, Rng
 
 
@@ -39,6 +40,11 @@ class Uniform(PolicyDefaults[NoState]):
         arms = np.flatnonzero(mask)
         shares = mask / len(arms)
         return Choice(int(arms[rng.integers(len(arms))]), np.where(mask, shares, -np.inf), shares)
+
+    def with_arm(self, state: NoState) -> "tuple[Uniform, NoState]":
+        """The policy and the state with one more arm, without rewards."""
+        policy = replace(self, n_arms=self.n_arms + 1)
+        return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: NoState, context: Array, arm: int, reward: float, rng: Rng) -> NoState:
         """State after one reward."""
