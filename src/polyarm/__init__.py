@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from polyarm.choosing import PolicyDefaults
     from polyarm.environments import Scenario, make_scenario, scenario_names
     from polyarm.errors import PolyarmError
+    from polyarm.evaluation import evaluate
     from polyarm.experiments.comparison import compare
     from polyarm.experiments.contenders import Contender
     from polyarm.inference import (
@@ -62,6 +63,7 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "Flag": "bandit",
     "Number": "bandit",
     "PolyarmError": "errors",
+    "evaluate": "evaluation",
     "compare": "experiments.comparison",
     "Contender": "experiments.contenders",
     "Budget": "inference",
@@ -148,6 +150,7 @@ __all__ = [
     "World",
     "compare",
     "engine_names",
+    "evaluate",
     "load_state",
     "make_engine",
     "make_policy",

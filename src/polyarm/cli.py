@@ -38,6 +38,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_list(commands)
     _add_compare(commands)
     _add_reproduce(commands)
+    _add_evaluate(commands)
     _add_bench(commands)
     return parser
 
@@ -88,6 +89,46 @@ def _add_reproduce(commands: Any) -> None:
     parser.add_argument("--summary", type=Path, metavar="FILE", help="write a Markdown summary with small figures")
     _add_study_options(parser)
     parser.set_defaults(command=run_reproduce)
+
+
+def _add_evaluate(commands: Any) -> None:
+    parser = commands.add_parser("evaluate", help="what another policy would have earned, from a log of decisions")
+    parser.add_argument("log", help="CSV, Parquet, a folder of Parquet files, or a saved bandit")
+    parser.add_argument(
+        "--target",
+        action="append",
+        required=True,
+        metavar="T",
+        help="uniform, arm:NAME, column:NAME, a policy, replay:POLICY, or a saved bandit; repeat",
+    )
+    parser.add_argument(
+        "--estimator",
+        action="append",
+        metavar="E",
+        help="replay, ips, clipped, snips, direct, dr, switch, quantile:P, shortfall:P; repeat (default: snips and dr)",
+    )
+    parser.add_argument(
+        "--interval",
+        default="bootstrap",
+        metavar="I",
+        help="bootstrap, normal, empirical-bernstein or betting (default: bootstrap)",
+    )
+    parser.add_argument("--level", type=float, default=0.95, metavar="L", help="of the intervals (default 0.95)")
+    for role in ("arm", "reward", "propensity", "probabilities", "id"):
+        parser.add_argument(f"--{role}", default=role, metavar="COLUMN", help=f"the log's column (default: {role})")
+    parser.add_argument("--context", metavar="COLUMNS", help="comma-separated; empty for none (default: all others)")
+    parser.add_argument("--arms", metavar="NAMES", help="comma-separated, where some arms were never played")
+    parser.add_argument("--model", default="auto", metavar="M", help="reward model: auto, ridge, robust or none")
+    parser.add_argument(
+        "--reward-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help="what rewards are known to keep to"
+    )
+    parser.add_argument("--min-propensity", type=float, metavar="P", help="smallest that the logger allows")
+    parser.add_argument("--clip", type=float, metavar="W", help="largest weight of clipped (default: root of the rows)")
+    parser.add_argument("--switch", type=float, metavar="W", help="weight from which switch trusts the model alone")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of every random stream (default 0)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for tables, figures and a page of HTML")
+    parser.set_defaults(command=run_evaluate)
 
 
 def _add_bench(commands: Any) -> None:
@@ -174,6 +215,48 @@ def _command(options: argparse.Namespace) -> str:
     given = {"--realizations": options.realizations, "--seed": options.seed or None}
     shown = [f"{name} {value}" for name, value in given.items() if value is not None]
     return " ".join(["polyarm reproduce", *options.target, *shown, *["--networks"] * options.networks])
+
+
+def run_evaluate(options: argparse.Namespace) -> int:
+    """Evaluate targets from a log, print the tables and the verdict."""
+    from polyarm.evaluation import evaluate
+    from polyarm.files import require_folder, write_atomically
+    from polyarm.tables import show
+
+    if options.json:
+        require_writable_parent(options.json, "json")
+    if options.out:
+        require_extra("matplotlib", "figures")
+        require_folder(options.out)
+    roles = ("arm", "reward", "propensity", "probabilities", "id")
+    found = evaluate(
+        options.log,
+        options.target,
+        options.estimator or ("snips", "dr"),
+        options.interval,
+        options.level,
+        **{role: getattr(options, role) for role in roles},
+        context=_names(options.context),
+        arms=_names(options.arms),
+        model=options.model,
+        reward_range=options.reward_range,
+        min_propensity=options.min_propensity,
+        clip=options.clip,
+        switch=options.switch,
+        seed=options.seed,
+    )
+    if options.json:
+        write_atomically(options.json, found.to_json().encode())
+    for table in found.tables():
+        show(table)
+    print("\n".join(found.lines()))
+    for path in found.write(options.out) if options.out else ():
+        print(path)
+    return 0
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def run_bench(options: argparse.Namespace) -> int:

@@ -1,0 +1,194 @@
+"""Where a log comes from: files, frames, Arrow, a saved bandit; always read as record batches."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from polyarm.errors import BrokenFile, InvalidArgument, require_extra, shown
+
+BATCH_ROWS = 65_536
+TEXT_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
+
+class Source(Protocol):
+    """A table that can be read again and again, a batch at a time."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        ...
+
+    def kind(self, name: str) -> Any:
+        """Arrow type that a column was found to have."""
+        ...
+
+    @property
+    def broken_lines(self) -> int:
+        """Lines of a text file with another number of values than its header; counted by the latest reading."""
+        ...
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows in order, as record batches of these columns."""
+        ...
+
+
+def pyarrow() -> Any:
+    """The library that reads logs."""
+    return require_extra("pyarrow", "evaluation")
+
+
+def open_source(log: Any) -> Source:
+    """The log as a source: a path, an Arrow table or dataset, a pandas or Polars frame, columns by name, a bandit."""
+    pa = pyarrow()
+    dataset = require_extra("pyarrow.dataset", "evaluation")
+    if isinstance(log, (str, Path)):
+        return open_path(Path(log))
+    if isinstance(log, dataset.Dataset):
+        return DatasetSource(log)
+    if hasattr(log, "log") and callable(log.log):
+        log = log.log()
+    try:
+        if isinstance(log, Mapping):
+            return TableSource(pa.table({str(name): pa.array(values) for name, values in log.items()}))
+        return TableSource(pa.table(log))
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise InvalidArgument(
+            f"log must be a path, a table, a frame or columns of equal length by name, got {shown(log)}: {error}"
+        ) from None
+
+
+def open_path(path: Path) -> Source:
+    """The file, or the folder of Parquet files, as a source."""
+    if not path.exists():
+        raise BrokenFile(f"log must be a file or folder that exists, got {path}")
+    if path.suffix == ".polyarm":
+        return open_source(load_bandit(path))
+    if path.name.endswith(TEXT_ENDINGS):
+        return TextSource(path)
+    pa, dataset = pyarrow(), require_extra("pyarrow.dataset", "evaluation")
+    try:
+        return DatasetSource(dataset.dataset(path, format="parquet"))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise BrokenFile(f"log must be a CSV file, a Parquet file or a folder of such, got {path}: {error}") from None
+
+
+def load_bandit(path: Path) -> Any:
+    """The bandit that was saved to a file."""
+    return import_module("polyarm.bandit").Bandit.load(path)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table in memory."""
+
+    table: Any
+    broken_lines: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.table.column_names)
+
+    def kind(self, name: str) -> Any:
+        """Arrow type of a column."""
+        return self.table.schema.field(name).type
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows in order, as record batches of these columns."""
+        yield from self.table.select(list(columns)).to_batches(max_chunksize=BATCH_ROWS)
+
+
+@dataclass(frozen=True)
+class DatasetSource:
+    """Parquet files, or any other dataset of pyarrow's, read a little ahead and never whole."""
+
+    dataset: Any
+    broken_lines: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.dataset.schema.names)
+
+    def kind(self, name: str) -> Any:
+        """Arrow type of a column."""
+        return self.dataset.schema.field(name).type
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows in order, as record batches of these columns."""
+        pa = pyarrow()
+        options = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 1}
+        try:
+            yield from self.dataset.to_batches(columns=list(columns), **options)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise BrokenFile(f"log must be readable to its end: {error}") from None
+
+
+@dataclass
+class TextSource:
+    """Comma- or tab-separated values with a header, plain or gzipped.
+
+    Numbers are read as such where the whole column holds numbers; where it does not, as text, and every row is judged
+    by itself.
+    """
+
+    path: Path
+    broken_lines: int = 0
+    _kinds: dict[str, Any] = field(default_factory=dict)
+    _types: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        pa, csv = pyarrow(), require_extra("pyarrow.csv", "evaluation")
+        try:
+            with csv.open_csv(self.path, parse_options=self._layout()) as reader:
+                schema = reader.schema
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise BrokenFile(f"log must be a readable CSV file, got {self.path}: {error}") from None
+        if len(set(schema.names)) < len(schema.names):
+            raise BrokenFile(f"log must have every column once, got {', '.join(schema.names)} in {self.path}")
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            # the reader looked at the first rows only: what was whole may have a fraction later
+            kept = pa.float64() if pa.types.is_integer(kind) else pa.string() if kind == pa.null() else kind
+            self._kinds[name] = self._types[name] = kept
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self._types)
+
+    def kind(self, name: str) -> Any:
+        """Arrow type that the column's first rows have."""
+        return self._kinds[name]
+
+    def _layout(self) -> Any:
+        csv = require_extra("pyarrow.csv", "evaluation")
+        tabs = self.path.name.removesuffix(".gz").endswith(".tsv")
+        return csv.ParseOptions(delimiter="\t" if tabs else ",", invalid_row_handler=self._count)
+
+    def _count(self, row: Any) -> str:
+        self.broken_lines += 1
+        return "skip"
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows in order, as record batches of these columns."""
+        pa, csv = pyarrow(), require_extra("pyarrow.csv", "evaluation")
+        self.broken_lines = 0
+        wanted = {name: self._types[name] for name in columns}
+        convert = csv.ConvertOptions(include_columns=list(columns), column_types=wanted, strings_can_be_null=True)
+        read = csv.ReadOptions(block_size=1 << 22, use_threads=False)
+        try:
+            with csv.open_csv(self.path, read, self._layout(), convert) as reader:
+                yield from reader
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise Unreadable(f"log must be readable to its end, got {self.path}: {error}") from None
+
+    def as_text(self, columns: Sequence[str]) -> None:
+        """From now on read these columns as text, whatever kind they were found to have."""
+        pa = pyarrow()
+        self._types.update({name: pa.string() for name in columns})
+
+
+class Unreadable(BrokenFile):
+    """A text file has a value that its column's type does not allow."""
