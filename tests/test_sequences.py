@@ -18,7 +18,7 @@ from polyarm.policies import InitialPullsState, engine_of
 from polyarm.policies.ucb import BayesUCBState
 from polyarm.types import AnyPolicy, Array
 from tests.contracts.policies import POLICIES
-from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, position
+from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, position, suited
 
 N_ARMS, DIM = 3, 2
 DRIVEN = [name for name in POLICIES if name != "uniform"]
@@ -68,7 +68,7 @@ def follow(policy: AnyPolicy, sequence: list[Any], disturbed: bool) -> tuple[Any
             for t in range(step.times):
                 x = np.array(step.context)
                 arm = policy.choose(state, x, rng).arm if step.arm is None else step.arm
-                state = policy.update(state, x, arm, step.reward + t % 3, rng)
+                state = policy.update(state, x, arm, suited(policy, step.reward + t % 3), rng)
                 learnt.append((arm, step.reward + t % 3))
         elif disturbed and isinstance(step, Reload):
             state = reloaded(policy, state)

@@ -14,6 +14,9 @@ from polyarm.inference import (
     Sweeps,
     VariationalEngine,
 )
+from polyarm.inference.beta import BetaEngine
+from polyarm.inference.generalized import GeneralizedEngine
+from polyarm.inference.hurdle import HurdleEngine
 from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.types import AnyEngine
 
@@ -67,9 +70,23 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
     "robust, bounded memory": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, memory=10),
     "robust, fading": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0),
+    "beta": lambda n, d: BetaEngine(n, d),
+    "logistic": lambda n, d: GeneralizedEngine(n, d, "logistic"),
+    "poisson": lambda n, d: GeneralizedEngine(n, d, "poisson", prior_var=0.25),
+    "ordinal": lambda n, d: GeneralizedEngine(n, d, "ordinal"),
+    "gamma": lambda n, d: GeneralizedEngine(n, d, "gamma", prior_var=0.25),
+    "hurdle, normal": lambda n, d: HurdleEngine(n, d, "normal"),
 }
 
 LEARNED = ("learned", "learned discount", "learned scale", "all learned, bounded memory")
 ROBUST = tuple(name for name in ENGINES if name.startswith("robust"))
-SHARING = (*LEARNED, "fading", "hierarchical", "hierarchical, learned", *ROBUST)  # a reward of one arm changes all arms
+SHARING = (
+    *LEARNED,
+    "fading",
+    "hierarchical",
+    "hierarchical, learned",
+    "ordinal",
+    "gamma",
+    *ROBUST,
+)  # a reward of one arm changes all arms
 IN_TURN = LEARNED  # arms take turns with the generator by their numbers

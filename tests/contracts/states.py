@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from polyarm.inference.beta import BetaEngine
+from polyarm.inference.generalized import GeneralizedEngine
+from polyarm.inference.hurdle import HurdleEngine
 from polyarm.inference.state_file import leaves
 from polyarm.types import AnyEngine, AnyPolicy, Array, Rng
 
@@ -28,11 +31,23 @@ def rewards(n: int, dim: int, n_arms: int, seed: int) -> list[tuple[Array, int, 
     return [(x, int(arm), float(y)) for x, arm, y in zip(contexts, arms, values, strict=True)]
 
 
+def suited(learner: Any, reward: float) -> float:
+    """The reward made one of the kind that a specialist takes; any other learner takes it as it is."""
+    while hasattr(learner, "engine"):
+        learner = learner.engine
+    if isinstance(learner, HurdleEngine) and learner.amounts != "normal":
+        return max(reward, 0.0)
+    family = getattr(learner, "family", "logistic" if isinstance(learner, BetaEngine) else "")
+    size = float(np.floor(abs(reward)))
+    kinds = {"logistic": float(reward > 0), "ordinal": 1 + min(size, 4.0), "poisson": size, "gamma": abs(reward) + 0.01}
+    return kinds[family] if isinstance(learner, (BetaEngine, GeneralizedEngine)) else reward
+
+
 def fed(learner: AnyEngine | AnyPolicy, data: list[tuple[Array, int, float]], rng: Rng, state: Any = None) -> Any:
     """State of an engine or a policy after these rewards."""
     state = learner.init() if state is None else state
     for x, arm, y in data:
-        state = learner.update(state, x, arm, y, rng)
+        state = learner.update(state, x, arm, suited(learner, y), rng)
     return state
 
 

@@ -11,7 +11,7 @@ from polyarm.errors import PolyarmError
 from polyarm.inference import load_state, save_state
 from polyarm.types import AnyPolicy
 from tests.contracts.policies import POLICIES, SHARING
-from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards
+from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards, suited
 
 X = np.array([0.2, -0.1])
 
@@ -35,7 +35,7 @@ def played(policy: AnyPolicy, state: Any, n: int, seed: int) -> tuple[list[int],
     rng, arms = np.random.default_rng(seed), []
     for x, _, y in rewards(n, 2, 3, seed):
         arms.append(policy.choose(state, x, rng).arm)
-        state = policy.update(state, x, arms[-1], y, rng)
+        state = policy.update(state, x, arms[-1], suited(policy, y), rng)
     return arms, state
 
 
@@ -51,7 +51,7 @@ def test_choices_are_arms_with_scores(name: str, n_arms: int, dim: int) -> None:
         assert choice.scores.shape == (n_arms,)
         assert np.isfinite(choice.scores).all()
         assert choice.scores[choice.arm] == choice.scores.max()
-        state = policy.update(state, x, choice.arm, y, rng)
+        state = policy.update(state, x, choice.arm, suited(policy, y), rng)
 
 
 def test_a_seed_fixes_the_future(policy: AnyPolicy) -> None:

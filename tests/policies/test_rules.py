@@ -21,6 +21,7 @@ from polyarm.policies import (
     policy_names,
     probability_best,
 )
+from tests.contracts.states import suited
 
 X = np.array([1.0, 0.5])
 
@@ -96,7 +97,7 @@ def test_every_name_makes_a_policy_that_plays() -> None:
         state = policy.init()
         for _ in range(8):
             arm = policy.choose(state, X, rng).arm
-            state = policy.update(state, X, arm, float(arm), rng)
+            state = policy.update(state, X, arm, suited(policy, float(arm)), rng)
 
 
 def test_unknown_names_and_options_are_refused_by_name() -> None:

@@ -16,6 +16,7 @@ from polyarm.errors import (
     require_reward,
 )
 from polyarm.inference.arms import model_of_all, with_empty_arm
+from polyarm.inference.moments import MomentDefaults
 from polyarm.kernels import conjugate as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.root import leverage
@@ -31,7 +32,7 @@ class ConjugateState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ConjugateEngine:
+class ConjugateEngine(MomentDefaults):
     """Linear-Gaussian rewards with known or unknown noise variance; a constant context makes them Gaussian."""
 
     arms: Sequence[LinearGaussian]
@@ -95,6 +96,29 @@ class ConjugateEngine:
         """Posterior expectation of every arm's mean reward, (n_arms,)."""
         out = np.empty(self.n_arms)
         kernels.expected_means(state.roots, require_context(context, self.context_dim), out)
+        return out
+
+    def noise(self, state: ConjugateState) -> tuple[Array, Array]:
+        """Shape and scale of every arm's inverse-gamma noise variance, (n_arms,) each."""
+        growth = 0.5 * state.roots[:, -1, -1] ** 2
+        return self._laws[:, 0] + 0.5 * state.counts, self._laws[:, 1] + growth
+
+    def noise_variances(self, state: ConjugateState) -> Array:
+        """Known or expected noise variance of every arm, (n_arms,); b / (a - 1), with a - 1 taken for at least 1/2."""
+        shape, scale = self.noise(state)
+        known = self._laws[:, 2]
+        return np.asarray(np.where(known > 0, known, scale / np.maximum(shape - 1.0, 0.5)))
+
+    def predictors(self, state: ConjugateState, context: Array) -> Array:
+        """Posterior mean x'U and leverage x'Vx of every arm, (2, n_arms)."""
+        out = np.empty((2, self.n_arms))
+        kernels.predictors(state.roots, require_context(context, self.context_dim), out)
+        return out
+
+    def moments(self, state: ConjugateState, context: Array) -> Array:
+        """Mean and standard deviation of every arm's mean reward, (2, n_arms); see `noise_variances`."""
+        out = self.predictors(state, context)
+        out[1] = np.sqrt(out[1] * self.noise_variances(state))
         return out
 
     def n_components(self, state: ConjugateState) -> IntArray:

@@ -5,7 +5,7 @@ from typing import Any, Generic, Literal
 
 import numpy as np
 
-from polyarm.errors import require, require_context, require_count, require_name
+from polyarm.errors import require, require_context, require_contexts, require_count, require_name
 from polyarm.models import StudentMixture
 from polyarm.types import AnyEngine, Array, IntArray, Rng, State
 
@@ -58,6 +58,16 @@ class FeatureEngine(Generic[State]):
     def expected_means(self, state: State, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward, (n_arms,)."""
         return self.engine.expected_means(state, self.features(context))
+
+    def moments(self, state: State, context: Array) -> Array:
+        """Mean and standard deviation of every arm's mean reward, (2, n_arms)."""
+        inner: Any = self.engine
+        found: Array = inner.moments(state, self.features(context))
+        return found
+
+    def moments_many(self, state: State, contexts: Array) -> Array:
+        """The same in many contexts, (n, 2, n_arms)."""
+        return np.stack([self.moments(state, x) for x in require_contexts(contexts, self.context_dim)])
 
     def n_components(self, state: State) -> IntArray:
         """Components in use, (n_arms,)."""

@@ -81,3 +81,11 @@ def count_wins(
             out[i, best[draw]] += 1.0
         for arm in range(A):
             out[i, arm] /= n_draws
+
+
+@kernel
+def predictors(roots: Array, x: Array, out: Array) -> None:
+    """Fill out (2, n_arms) with x'U and x'Vx of every arm."""
+    u = np.empty(x.shape[0])
+    for arm in range(roots.shape[0]):
+        out[0, arm], out[1, arm] = leverage(roots[arm], x, u)

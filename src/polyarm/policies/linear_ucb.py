@@ -30,7 +30,7 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
     `bound="linucb"`: the width is fixed (Li, Chu, Langford & Schapire 2010, disjoint arms).  `bound="oful"`: it is
     noise_sd sqrt(2 log(n_arms det(V)^-1/2 ridge^-d/2 / failure)) + sqrt(ridge) norm_bound, the confidence radius of
     Abbasi-Yadkori, Pal & Szepesvari 2011 for every arm at once, and `width` is not used.  Widths are in the unit of
-    the rewards.  A step costs d^2 per arm, whatever the number of rewards.
+    the rewards.  `intercept` appends a one to the context.  A step costs d^2 per arm, whatever the number of rewards.
     """
 
     n_arms: int
@@ -41,6 +41,7 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
     noise_sd: float = 1.0
     norm_bound: float = 1.0
     failure: float = 0.05
+    intercept: bool = False
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -53,9 +54,15 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
 
     def init(self) -> ConjugateState:
         """State before any reward."""
-        root = np.zeros((self.context_dim + 1, self.context_dim + 1))
-        root[:-1, :-1] = math.sqrt(self.ridge) * np.eye(self.context_dim)
+        dim = self.context_dim + int(self.intercept)
+        root = np.zeros((dim + 1, dim + 1))
+        root[:-1, :-1] = math.sqrt(self.ridge) * np.eye(dim)
         return ConjugateState(np.tile(root, (self.n_arms, 1, 1)), np.zeros(self.n_arms, np.int64))
+
+    def features(self, context: Array) -> Array:
+        """What the regressions see of a context."""
+        x = require_context(context, self.context_dim)
+        return np.append(x, 1.0) if self.intercept else x
 
     def widths(self, state: ConjugateState) -> Array:
         """Width of every arm's bound, in units of sqrt(x'Vx)."""
@@ -68,7 +75,7 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
 
     def choose(self, state: ConjugateState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context; ties go to the lowest number."""
-        x = require_context(context, self.context_dim)
+        x = self.features(context)
         scores = np.empty(self.n_arms)
         upper_bounds(state.roots, x, self.widths(state), scores)
         return surely_best_of(scores, eligible)
@@ -80,7 +87,7 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
 
     def update(self, state: ConjugateState, context: Array, arm: int, reward: float, rng: Rng) -> ConjugateState:
         """State after one reward."""
-        x = require_context(context, self.context_dim)
+        x = self.features(context)
         a = require_arm(arm, self.n_arms)
         learn(state.roots, state.counts, a, x, require_reward(reward))
         return state

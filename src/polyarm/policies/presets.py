@@ -27,6 +27,7 @@ from polyarm.policies.median_of_means import MedianOfMeansUCB
 from polyarm.policies.npts import NonparametricTS
 from polyarm.policies.optimistic import OptimisticSampling
 from polyarm.policies.phe import LinearPHE
+from polyarm.policies.specialists import beta, hurdle, linear_information, logistic, ordinal, poisson
 from polyarm.policies.subsampling import RandomBlockDuels
 from polyarm.policies.thompson import ThompsonSampling
 from polyarm.policies.ucb_v import UCBV
@@ -149,15 +150,20 @@ def linear(
     n_arms: int,
     context_dim: int,
     *,
+    intercept: bool = False,
     noise_var: float | None = None,
     prior_mean: ArrayLike = 0.0,
     prior_covariance: ArrayLike = 1.0,
     prior_shape: float = 1.0,
     prior_scale: float = 1.0,
 ) -> AnyPolicy:
-    """Linear Thompson sampling with the exact normal-inverse-gamma posterior, or a known noise variance."""
-    base = NormalInverseGamma(context_dim, prior_mean, prior_covariance, prior_shape, prior_scale)
-    return ThompsonSampling(ConjugateEngine([LinearGaussian(base, noise_var)] * n_arms))
+    """Linear Thompson sampling with the exact normal-inverse-gamma posterior, or a known noise variance.
+
+    `intercept` appends a one to the context.
+    """
+    base = NormalInverseGamma(context_dim + int(intercept), prior_mean, prior_covariance, prior_shape, prior_scale)
+    engine: Any = ConjugateEngine([LinearGaussian(base, noise_var)] * n_arms)
+    return ThompsonSampling(FeatureEngine(engine, "intercept", context_dim) if intercept else engine)
 
 
 def linear_student_t(
@@ -218,6 +224,13 @@ def uniform(n_arms: int, context_dim: int) -> AnyPolicy:
     return Uniform(n_arms, context_dim)
 
 
+SPECIALISTS: dict[str, Callable[..., AnyPolicy]] = {
+    "beta": beta,
+    "logistic": logistic,
+    "poisson": poisson,
+    "ordinal": ordinal,
+    "hurdle": hurdle,
+}
 PRESETS: dict[str, Callable[..., AnyPolicy]] = {  # every policy that needs no network: a new one adds a line
     "nonparametric": nonparametric,
     "dirichlet": dirichlet,
@@ -235,6 +248,9 @@ PRESETS: dict[str, Callable[..., AnyPolicy]] = {  # every policy that needs no n
     "rb-sda": RandomBlockDuels,
     "ucb-v": UCBV,
     "median-of-means-ucb": MedianOfMeansUCB,
+    "linear-information": linear_information,
+    **SPECIALISTS,
+    **{f"{name}-information": partial(build, explore="information") for name, build in SPECIALISTS.items()},
     "uniform": uniform,
 }
 
