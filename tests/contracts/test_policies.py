@@ -134,7 +134,7 @@ def test_an_added_arm_is_played_and_learnt_from(policy: AnyPolicy, n: int) -> No
     assert choice.scores.shape == (4,)
     for _ in range(60):
         arm = wider.choose(state, X, rng).arm
-        state = wider.update(state, X, arm, 100.0 if arm == 3 else 0.0, rng)
+        state = wider.update(state, X, arm, suited(wider, 100.0 if arm == 3 else 0.0), rng)
     assert wider.probabilities(state, X, rng).shape == (4,)
     only = np.arange(4) == 3
     assert wider.choose(state, X, rng, only).arm == 3
