@@ -19,10 +19,11 @@ from polyarm.environments import (
     normal_contexts,
     scenario_names,
 )
+from polyarm.environments.presets import REAL
 from polyarm.errors import InvalidArgument, UnknownName
 from polyarm.types import Array, Rng
 
-SIMULATED = [name for name in scenario_names() if name != "oncology"]
+SIMULATED = [name for name in scenario_names() if name.partition("/")[0] not in REAL]
 
 
 @pytest.mark.parametrize("name", SIMULATED)

@@ -1,6 +1,7 @@
 """Sources of worlds."""
 
 from polyarm.environments.bimodal import StaticMixture
+from polyarm.environments.classification import ClassificationBandit, from_classes
 from polyarm.environments.clicks import Clicks, Rates
 from polyarm.environments.counts import Counts
 from polyarm.environments.disguises import Rounded, Shifted, WildStart
@@ -24,6 +25,7 @@ from polyarm.environments.unequal import UnequalNoise
 
 __all__ = [
     "NAMES",
+    "ClassificationBandit",
     "Clicks",
     "Component",
     "Counts",
@@ -51,6 +53,7 @@ __all__ = [
     "StaticMixture",
     "UnequalNoise",
     "WildStart",
+    "from_classes",
     "from_columns",
     "from_file",
     "make_scenario",

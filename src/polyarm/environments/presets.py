@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from polyarm.environments.bimodal import BIMODAL_BEST, BIMODAL_BOTH
+from polyarm.environments.classification import PACKAGED, ClassificationBandit, from_classes, packaged
 from polyarm.environments.disguises import Rounded, Shifted, WildStart
 from polyarm.environments.drift import Drift
 from polyarm.environments.exponential import ExponentialBandit
@@ -89,6 +90,15 @@ def _plain(name: str, environment: Environment, horizon: int = 1000) -> Scenario
     return Scenario(name, environment, horizon)
 
 
+def _table(name: str, table: str, n_columns: int | None = None) -> Scenario:
+    return one_pass(name, packaged(table, n_columns))
+
+
+def one_pass(name: str, bandit: ClassificationBandit) -> Scenario:
+    """The scenario that goes once through the rows of a table."""
+    return Scenario(name, bandit, len(bandit.classes))
+
+
 def _bimodal(name: str, bandit: MixtureBandit) -> Scenario:
     return Scenario(name, bandit, 2000, bandit.n_components)
 
@@ -139,12 +149,17 @@ SETTINGS: dict[str, dict[str, Builder]] = {
         "": lambda name: Scenario(name, Drift(), 2000),
         "abrupt": lambda name: Scenario(name, Drift(abrupt=True), 2000),
     },
+    "digits": {"20": partial(_table, table="digits", n_columns=20), "64": partial(_table, table="digits")},
+    "breast-cancer": {"": partial(_table, table="breast-cancer")},
+    "wine": {"": partial(_table, table="wine")},
     **{
         name: {setting: partial(_plain, environment=e, horizon=n) for setting, (e, n) in settings.items()}
         for name, settings in REWARDS.items()
     },
 }
 NAMES = tuple(SETTINGS)
+REAL = ("oncology", *PACKAGED)  # need data: a download or a package
+CLASSES = "classes:"  # before the path of a classification table
 
 
 def scenario_names() -> list[str]:
@@ -155,8 +170,11 @@ def scenario_names() -> list[str]:
 def make_scenario(name: str, data: str | Path | None = None) -> Scenario:
     """The scenario of that name, or the full-feedback table in that CSV or Parquet file.
 
-    `data` is a local copy of the oncology data.
+    `classes:FILE.csv` is a classification table (see `from_classes`); `data` is a local copy of the oncology data.
     """
+    if name.startswith(CLASSES):
+        path = Path(name.removeprefix(CLASSES))
+        return one_pass(path.stem, from_classes(path))
     if Path(name).suffix in (".csv", ".parquet"):
         return Scenario(Path(name).stem, from_file(name))
     if name == "oncology":
