@@ -1,4 +1,8 @@
+import errno
 import json
+import os
+import subprocess
+import sys
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
@@ -6,6 +10,9 @@ import pytest
 
 import polyarm
 from polyarm.cli import main
+from polyarm.environments.presets import make_scenario
+from polyarm.experiments.contenders import Contender
+from polyarm.experiments.warm import all_contenders
 
 SMALL = ["--realizations", "3", "--horizon", "30", "--workers", "1", "--quiet"]
 
@@ -76,11 +83,23 @@ def test_compare_leaves_tables_and_figures(tmp_path: Path, capsys: pytest.Captur
         (["compare", "mixture-a", "--policy", "linear", "--workers", "0"], "workers must be"),
         (["compare", "mixture-a", "--policy", "linear", "--out", "/dev/null/x"], "out must be a folder"),
         (["compare", "mixture-a", "--policy", "linear", "--json", "/nowhere/x.json"], "json must be in a folder"),
+        (["compare", "mixture-a", "--policy", "linear", "--json", "/tmp"], "json must be a file, not a folder"),
+        (["compare", "mixture-a", "--policy", "linear", "--only", "3000000000"], "only must be an integer from 0 to"),
+        (["compare", "mixture-a", "--policy", "linear", "--only", str(10**30)], "only must be an integer from 0 to"),
+        (["compare", "mixture-a", "--policy", "linear", "--horizon", str(2**31 - 1)], "horizon must be short enough"),
+        (["compare", "mixture-a", "--policy", "linear", "--horizon", str(10**30)], "horizon must be an integer from"),
+        (["compare", "mixture-a", "--policy", "linear", "--realizations", str(10**10)], "realizations must be an int"),
+        (["compare", "mixture-a", "--policy", "linear", "--realizations", str(10**30)], "realizations must be an int"),
         (["compare", "oncology", "--data", "/nowhere.csv"], "oncology data must be a readable file"),
         (["compare", "none.csv"], "must be a readable CSV file"),
         (["reproduce", "nothing"], "target must be one of linear"),
         (["reproduce", "mixture-a", "--realizations", "0"], "realizations must be"),
+        (["reproduce", "mixture-a", "--realizations", str(10**10)], "realizations must be"),
+        (["reproduce", "mixture-a:²"], "target must be a name, or a name with a number"),
+        (["reproduce", "mixture-a", "--summary", "/tmp"], "summary must be a file, not a folder"),
         (["reproduce", "mixture-a", "--out", "/dev/null/x"], "out must be a folder"),
+        (["bench", "--json", "/tmp"], "json must be a file, not a folder"),
+        (["warm", "--workers", "0"], "workers must be"),
     ],
 )
 def test_mistakes_are_told_with_code_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,6 +126,49 @@ def test_dead_worker_has_its_own_code(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr("polyarm.experiments.comparison.run_study", die)
     assert main(["compare", "mixture-a", "--policy", "linear", *SMALL]) == 1
     assert "a worker died (killed)" in capsys.readouterr().err
+
+
+def full(*args: object, **kwargs: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.parquet")
+
+
+@pytest.mark.parametrize("broken", ["polyarm.experiments.store.write_table", "polyarm.files.write_atomically"])
+def test_a_full_disk_is_told_in_one_line(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(broken, full)
+    files = ["--out", str(tmp_path / "out"), "--json", str(tmp_path / "verdict.json")]
+    assert main(["compare", "mixture-a", "--policy", "uniform", *SMALL, *files]) == 1
+    error = capsys.readouterr().err
+    assert error == (
+        "polyarm: No space left on device (results.parquet); with --out, the same command continues where it stopped\n"
+    )
+
+
+def test_too_little_memory_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def greedy(*args: object, **kwargs: object) -> None:
+        raise MemoryError("Unable to allocate 7 PiB")
+
+    monkeypatch.setattr("polyarm.experiments.comparison.run_study", greedy)
+    assert main(["compare", "mixture-a", "--policy", "linear", *SMALL]) == 1
+    assert capsys.readouterr().err.startswith("polyarm: not enough memory (Unable to allocate 7 PiB); try fewer")
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback() -> None:
+    command = f"{sys.executable} -m polyarm.cli list policies"
+    done = subprocess.run(f"{command} | head -c 1 > /dev/null", shell=True, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def test_warm_compiles_ahead(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("polyarm.experiments.warm.DEFAULT", Contender("linear"))
+    assert main(["warm", "--workers", "1"]) == 0
+    assert "compiled kernels of 1 policies are in /" in capsys.readouterr().out
+    scenario = make_scenario("mixture-a")
+    for contender in all_contenders():
+        contender.build(scenario)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

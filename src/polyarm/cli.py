@@ -1,6 +1,7 @@
 """The command line: parses, calls one function, prints."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
@@ -11,6 +12,7 @@ import polyarm
 from polyarm.errors import PolyarmError, require_extra, require_writable_parent
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
+PIPE_CLOSED = 141  # and for a closed pipe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,9 +20,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     try:
         code: int = options.command(options)
+        sys.stdout.flush()
     except PolyarmError as error:
         print(f"polyarm: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        advice = "with --out, the same command continues where it stopped"
+        print(f"polyarm: {error.strerror or error}{where}; {advice}", file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        print(f"polyarm: not enough memory ({error}); try fewer --workers or a shorter --horizon", file=sys.stderr)
+        return 1
     except BrokenExecutor as error:
         print(f"polyarm: a worker died ({error}); with --out, the same command continues", file=sys.stderr)
         return 1
@@ -40,6 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_reproduce(commands)
     _add_evaluate(commands)
     _add_bench(commands)
+    _add_warm(commands)
     return parser
 
 
@@ -135,6 +150,14 @@ def _add_bench(commands: Any) -> None:
     parser = commands.add_parser("bench", help="speed, as ratios measured in one run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as JSON")
     parser.set_defaults(command=run_bench)
+
+
+def _add_warm(commands: Any) -> None:
+    parser = commands.add_parser("warm", help="compile the kernels ahead, so that the first decision is quick")
+    parser.add_argument("--all", action="store_true", help="those of every policy, not of the default alone")
+    parser.add_argument("--workers", type=int, metavar="N", help="local processes (default: all cores)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(command=run_warm)
 
 
 def list_names(options: argparse.Namespace) -> int:
@@ -265,6 +288,14 @@ def run_bench(options: argparse.Namespace) -> int:
 
     code: int = bench.run_bench(options.json)
     return code
+
+
+def run_warm(options: argparse.Namespace) -> int:
+    """Compile kernels ahead."""
+    from polyarm.experiments.warm import warm
+
+    print(warm(options.all, _workers(options), not options.quiet))
+    return 0
 
 
 def _workers(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ Every message reads `<name> must be <rule>, got <value>`.
 
 import importlib
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polyarm.types import Array, Mask
+from polyarm.types import Array, Mask, Rng
 
 REWARD_LIMIT = 1e100  # its square, summed over 1e8 rewards, is still far from overflow
 CONTEXT_LIMIT = 1e8  # leverages x'Vx keep at least seven digits up to here
@@ -75,7 +76,7 @@ def require(holds: bool, name: str, rule: str, value: object, advice: str = "") 
 def require_context(context: ArrayLike, context_dim: int, name: str = "context") -> Array:
     """Context as a float vector of the right length, finite and of sane size."""
     if (  # the fast path: already what a kernel wants; NaN and infinities fail the comparison
-        isinstance(context, np.ndarray)
+        type(context) is np.ndarray
         and context.dtype == np.float64
         and context.shape == (context_dim,)
         and context.flags.c_contiguous
@@ -125,12 +126,38 @@ def require_eligible(eligible: Mask | None, n_arms: int, name: str = "eligible")
 
 def require_array(value: ArrayLike, name: str) -> Array:
     """Value as a contiguous float array."""
+    require_no_mask(value, name)
     try:
-        if np.iscomplexobj(value):  # NumPy would drop the imaginary part
+        given = np.asarray(value)
+        if given.dtype.kind in "cmM":  # NumPy would drop the imaginary part, or count days from 1970
             raise TypeError
-        return np.asarray(value, dtype=np.float64, order="C")
+        if given.dtype == object and any(isinstance(part, np.datetime64 | np.timedelta64) for part in given.flat):
+            raise TypeError
+        return np.asarray(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be an array of numbers, got {shown(value)}") from None
+
+
+def require_no_mask(value: object, name: str) -> None:
+    """Raise for a masked array or value: NumPy would take what lies behind the mask, or NaN with a warning."""
+    masked = isinstance(value, np.ma.MaskedArray) or (
+        isinstance(value, list | tuple) and any(part is np.ma.masked for part in value)
+    )
+    require(not masked, name, "without a mask", value, "fill the gaps, or leave these rows out")
+
+
+def require_generator(rng: Rng, name: str = "rng") -> Rng:
+    """The random generator, if it is one of NumPy's."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    raise InvalidArgument(f"{name} must be a numpy.random.Generator, got {shown(rng)}; np.random.default_rng makes one")
+
+
+def require_pair(value: Sequence[float], name: str, rule: str, holds: Any) -> tuple[float, float]:
+    """Value as two numbers for which the rule holds."""
+    pair = require_array(value, name)
+    require(pair.shape == (2,), name, "a pair", value)
+    return require_number(pair[0], name, rule, holds), require_number(pair[1], name, rule, holds)
 
 
 def require_finite(values: Array, name: str) -> None:
@@ -144,6 +171,8 @@ def require_finite(values: Array, name: str) -> None:
 
 def require_reward(reward: float, name: str = "reward") -> float:
     """Reward as a finite float of sane size."""
+    if isinstance(reward, np.ma.MaskedArray):
+        require_no_mask(reward, name)
     try:
         y = float(reward)
     except (TypeError, ValueError, OverflowError):
@@ -165,13 +194,15 @@ def require_arm(arm: int, n_arms: int, name: str = "arm") -> int:
     raise UnknownArm(f"{name} must be an integer from 0 to {n_arms - 1}, got {arm}")
 
 
-def require_count(value: int, name: str, at_least: int = 1) -> int:
-    """Value as an integer that is large enough."""
+def require_count(value: int, name: str, at_least: int = 1, at_most: int | None = None) -> int:
+    """Value as an integer that is large enough, and not too large."""
+    rule = f"an integer of at least {at_least}" if at_most is None else f"an integer from {at_least} to {at_most}"
     try:
         count = value.__index__()
     except (AttributeError, TypeError):
-        raise InvalidArgument(f"{name} must be an integer of at least {at_least}, got {shown(value)}") from None
-    require(count >= at_least and not isinstance(value, bool), name, f"an integer of at least {at_least}", value)
+        raise InvalidArgument(f"{name} must be {rule}, got {shown(value)}") from None
+    fits = count >= at_least and (at_most is None or count <= at_most)
+    require(fits and not isinstance(value, bool), name, rule, value)
     return count
 
 
@@ -231,7 +262,11 @@ def require_covariance(value: ArrayLike, dim: int, name: str) -> Array:
 
 
 def require_writable_parent(path: str | Path, name: str = "path") -> Path:
-    """Path whose folder exists, so that a file can be written there."""
+    """Path of a file that can be written: its folder exists, and it is no folder itself."""
     target = Path(path)
     require(target.parent.is_dir(), name, "in a folder that exists", str(path))
+    require(not target.is_dir(), name, "a file, not a folder", str(path))
+    require(
+        os.access(target if target.exists() else target.parent, os.W_OK), name, "one that can be written", str(path)
+    )
     return target

@@ -11,7 +11,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polyarm.errors import CONTEXT_LIMIT, REWARD_LIMIT, InvalidArgument, PolyarmError, require_finite, shown
+from polyarm.errors import (
+    CONTEXT_LIMIT,
+    REWARD_LIMIT,
+    InvalidArgument,
+    PolyarmError,
+    require_finite,
+    require_no_mask,
+    shown,
+)
 from polyarm.types import Array
 
 
@@ -74,12 +82,15 @@ def require_numbers(value: ArrayLike, name: str) -> Array:
     """Value as a float array; complex numbers, sparse matrices, text and objects are refused."""
     if hasattr(value, "toarray"):
         raise InvalidType(f"{name} must be a dense array, got a sparse {type(value).__name__}; use its toarray()")
+    require_no_mask(value, name)
     try:
         raw = np.asarray(value)
     except ValueError:
         raise InvalidArgument(f"{name} must be an array of numbers, got {shown(value)}") from None
     if raw.dtype.kind == "c":
         raise InvalidArgument(f"{name} must be real, got {raw.dtype}: Complex data not supported")
+    if raw.dtype.kind in "mM":
+        raise InvalidType(f"{name} must be an array of numbers, got {raw.dtype}")
     try:
         return np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
     except (TypeError, ValueError) as error:

@@ -66,6 +66,11 @@ BAD_CONTEXTS: dict[str, Any] = {
     "complex": np.array([1.0 + 1j, 2.0]),
     "huge": np.array([1e9, 0.0]),
     "overflowing": np.array([1e200, 1e200]),
+    "masked": np.ma.masked_array([1.0, 2.0], [False, True]),
+    "masked entry": [1.0, np.ma.masked],
+    "dates": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"),
+    "a date": [np.datetime64("2020-01-01"), 1.0],
+    "durations": np.array([1, 2], dtype="timedelta64[s]"),
     "beyond floats": [10**400, 1],
 }
 BAD_ARMS: dict[str, Any] = {
@@ -90,4 +95,14 @@ BAD_REWARDS: dict[str, Any] = {
     "text": "high",
     "complex": 1j,
     "vector": np.array([1.0, 2.0]),
+    "masked": np.ma.masked,
+    "date": np.datetime64("2020-01-01"),
+    "duration": np.timedelta64(3, "s"),
+}
+BAD_GENERATORS: dict[str, Any] = {
+    "old generator": np.random.RandomState(0),
+    "seed": 7,
+    "nothing": None,
+    "module": np.random,
+    "class": np.random.Generator,
 }

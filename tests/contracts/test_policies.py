@@ -11,7 +11,17 @@ from polyarm.errors import PolyarmError
 from polyarm.inference import load_state, save_state
 from polyarm.types import AnyPolicy
 from tests.contracts.policies import POLICIES, SHARING
-from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards, suited
+from tests.contracts.states import (
+    BAD_ARMS,
+    BAD_CONTEXTS,
+    BAD_GENERATORS,
+    BAD_REWARDS,
+    bits,
+    fed,
+    position,
+    rewards,
+    suited,
+)
 
 X = np.array([0.2, -0.1])
 
@@ -113,6 +123,22 @@ def test_bad_arms(policy: AnyPolicy, kind: str) -> None:
 @pytest.mark.parametrize("kind", BAD_REWARDS)
 def test_bad_rewards(policy: AnyPolicy, kind: str) -> None:
     refuses(policy, X, 0, BAD_REWARDS[kind], "reward")
+
+
+@pytest.mark.parametrize("kind", BAD_GENERATORS)
+def test_bad_generators(policy: AnyPolicy, kind: str) -> None:
+    """They are refused by name, or not needed."""
+    state = learnt(policy, 16)
+    before = bits(state)
+    for act in (lambda rng: policy.choose(state, X, rng), lambda rng: policy.update(state, X, 0, 1.0, rng)):
+        refusal = ""
+        try:
+            act(BAD_GENERATORS[kind])
+        except PolyarmError as error:
+            refusal = str(error)
+        assert not refusal or (
+            refusal.startswith("rng must be a numpy.random.Generator, got ") and bits(state) == before
+        )
 
 
 def refuses(policy: AnyPolicy, context: Any, arm: Any, reward: Any, what: str) -> None:

@@ -15,7 +15,7 @@ from polyarm.cli import make_parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("compare-policies", "write-an-environment")
-COMMANDS = ("list", "compare", "reproduce", "evaluate")
+COMMANDS = ("list", "compare", "reproduce", "evaluate", "warm")
 
 
 def reference() -> str:

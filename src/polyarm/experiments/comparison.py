@@ -15,10 +15,12 @@ from polyarm.experiments.contenders import Factory, PolicyLike, as_contenders, d
 from polyarm.experiments.executors import open_executor
 from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.results import Results
-from polyarm.experiments.runner import Study, count_missing, open_store, run_study
+from polyarm.experiments.runner import LARGEST, Study, count_missing, open_store, run_study
 from polyarm.experiments.summary import summary, without_nan
 from polyarm.tables import Table
 from polyarm.types import Environment
+
+MANY = 1_000_000  # realisations of a study: more would take days and not fit into memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +89,9 @@ def make_study(
 ) -> Study:
     """The study these settings mean; every policy is built once, so that mistakes show at once."""
     setting = as_scenario(scenario)
-    require_count(realizations, "realizations")
+    require_count(realizations, "realizations", 1, MANY)
     if only is not None:
-        require_count(only, "only", at_least=0)
+        require_count(only, "only", 0, LARGEST)
     policies = policies if isinstance(policies, Mapping) else list(policies)
     contenders = as_contenders(policies) if policies else default_contenders(setting)
     for contender in contenders:

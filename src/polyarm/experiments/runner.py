@@ -1,5 +1,6 @@
 """Paired realisations of a study, on any executor, kept on disk as they finish."""
 
+import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 import polyarm
 from polyarm.environments.presets import Scenario
-from polyarm.errors import require_count
+from polyarm.errors import require, require_count
 from polyarm.experiments.contenders import Contender
 from polyarm.experiments.content import readable
 from polyarm.experiments.executors import Inline
@@ -32,6 +33,7 @@ from polyarm.files import require_folder
 from polyarm.types import World
 
 PIECE = 5  # realisations between two writes: a crash loses at most these, and a write costs a few milliseconds
+LARGEST = 2**31 - 1  # numbers of steps and realisations are kept as 32-bit integers
 BATCH = 100  # the same for policies that play many worlds at once
 
 
@@ -48,8 +50,13 @@ class Study:
 
     def __post_init__(self) -> None:
         require_count(len(self.realizations), "realizations")
-        require_count(self.horizon, "horizon")
+        require_count(max(self.realizations), "number of a realization", 0, LARGEST)
+        require_count(self.horizon, "horizon", 1, LARGEST)
         require_count(self.seed, "seed", at_least=0)
+        arms, dim = self.scenario.environment.n_arms, self.scenario.environment.context_dim
+        size, room = 8 * self.horizon * (dim + 2 * arms), physical_memory()
+        rule = f"short enough for a world of {arms} arms and {dim} columns to fit into {room / 2**30:.3g} GiB"
+        require(size <= room, "horizon", rule, self.horizon)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -86,6 +93,11 @@ class Piece(NamedTuple):
 def open_store(study: Study, folder: str | Path) -> Store:
     """The folder of that study."""
     return Store(require_folder(folder), study.identity, study.makings)
+
+
+def physical_memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def versions() -> dict[str, str]:

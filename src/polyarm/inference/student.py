@@ -79,6 +79,7 @@ class StudentEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        source = stream(rng)
         n = int(state.counts[a])
         if n == len(state.rows[a]):
             rows = list(state.rows)
@@ -88,7 +89,7 @@ class StudentEngine:
         state.rows[a][n, -2] = y
         state.counts[a] = n + 1
         law, prior = self._laws[a], self._priors[a]
-        kernels.learn(state.rows[a][: n + 1], prior, state.roots[a], law, self.dof, self.n_sweeps, stream(rng))
+        kernels.learn(state.rows[a][: n + 1], prior, state.roots[a], law, self.dof, self.n_sweeps, source)
         return state
 
     def draw_means(self, state: StudentState, context: Array, n_draws: int, rng: Rng) -> Array:

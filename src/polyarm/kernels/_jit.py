@@ -1,18 +1,13 @@
 """The one place that compiles.
 
-`kernel` compiles a function and caches it on disk in a folder named by a hash of this package's sources, because
-Numba does not see that a callee in another file was edited.  `plain` gives the uncompiled twin of a kernel.
+`kernel` compiles a function and keeps it on disk (`_cache.py`).  `plain` gives the uncompiled twin of a kernel.
 `stream` hands a NumPy generator to kernels by the addresses of its C functions: Numba's own unboxing of a Generator
 takes 9 microseconds, this takes 0.1, and the numbers drawn are the same, compiled or not.
 """
 
 import ctypes
-import hashlib
-import os
-import tempfile
 import types as python_types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -21,34 +16,13 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
+from polyarm.errors import require_generator
+from polyarm.kernels._cache import KernelCache
 from polyarm.types import Rng
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 STREAMS_KEPT = 256
-
-
-def _source_hash() -> str:
-    digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def cache_folder() -> Path:
-    """Folder of the compiled kernels: under $POLYARM_CACHE_DIR, else the user's cache folder."""
-    home = os.environ.get("POLYARM_CACHE_DIR")
-    base = Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polyarm"
-    folder = base / f"kernels-{_source_hash()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home: compile once per boot instead of once per install
-        folder = Path(tempfile.gettempdir()) / f"polyarm-{os.getuid()}-{folder.name}"
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-_FOLDER = str(cache_folder())
 
 
 def kernel(function: Function) -> Function:
@@ -70,12 +44,9 @@ def loop(function: Function) -> Function:
 
 
 def _compiled(function: Function, **options: bool) -> Function:
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _FOLDER
-    try:
-        compiled: Function = numba.njit(cache=True, error_model="numpy", nogil=True, **options)(function)
-    finally:
-        numba.config.CACHE_DIR = before
+    compiled: Any = numba.njit(error_model="numpy", nogil=True, **options)(function)
+    if hasattr(compiled, "py_func"):  # with NUMBA_DISABLE_JIT the function comes back as it was
+        compiled._cache = KernelCache(function)
     return compiled
 
 
@@ -103,9 +74,9 @@ _streams: dict[int, tuple[Any, NDArray[np.uintp]]] = {}
 
 def stream(rng: Rng) -> Stream:
     """The generator as kernels take it: addresses of its state and of its C functions."""
+    bits = require_generator(rng).bit_generator
     if numba.config.DISABLE_JIT:
         return rng
-    bits = rng.bit_generator
     known = _streams.get(id(bits))
     if known is not None and known[0] is bits:
         return known[1]
@@ -119,7 +90,7 @@ def stream(rng: Rng) -> Stream:
         dtype=np.uintp,
     )
     if len(_streams) >= STREAMS_KEPT:
-        _streams.pop(next(iter(_streams)))
+        _streams.pop(list(_streams)[0], None)  # noqa: RUF015  one step each, so that threads cannot come between
     _streams[id(bits)] = (bits, address)  # holding `bits` keeps its address from being used again
     return address
 

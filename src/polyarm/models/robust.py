@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require, require_count, require_number, require_positive
+from polyarm.errors import require, require_count, require_number, require_pair, require_positive
 from polyarm.models.mixture import STICKS_LEFT, MixtureParams
 from polyarm.types import Array, Rng
 
@@ -65,22 +65,19 @@ class RobustMixture:
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
         require_count(self.context_dim, "context_dim")
-        for name in ("arm_shape", "arm_scale", "part_ratio", "part_shape", "part_scale"):
-            require(len(getattr(self, name)) == 2, name, "a pair", getattr(self, name))
         for name in ("arm_shape", "arm_scale", "part_ratio"):
-            for value in getattr(self, name):
-                require_positive(value, name)
+            require_pair(getattr(self, name), name, "a finite number above 0", lambda v: v > 0)
+        for name in ("part_shape", "part_scale"):
+            require_pair(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
         for shape, scale in zip(self.part_shape, self.part_scale, strict=True):
-            require_number(shape, "part_shape", "a finite number of at least 0", lambda v: v >= 0)
             require(shape == 0 or scale > 0, "part_scale", "above 0 where part_shape is", self.part_scale)
         for name in ("wide", "noise_shape", "noise_rate_shape", "noise_rate", "concentration"):
             require_positive(getattr(self, name), name)
         for name in ("place_shape", "place_scale"):
             require_number(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
-        prior = self.concentration_prior
-        require(prior is None or len(prior) == 2, "concentration_prior", "a pair or None", prior)
-        for value in prior or ():
-            require_positive(value, "concentration_prior")
+        if self.concentration_prior is not None:
+            rule = "a finite number above 0"
+            require_pair(self.concentration_prior, "concentration_prior", rule, lambda v: v > 0)
 
     @property
     def n_features(self) -> int:

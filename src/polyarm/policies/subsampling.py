@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, best_of
-from polyarm.errors import require_arm, require_context, require_count, require_eligible, require_reward
+from polyarm.errors import (
+    require_arm,
+    require_context,
+    require_count,
+    require_eligible,
+    require_generator,
+    require_reward,
+)
 from polyarm.inference.arms import with_empty_arm
 from polyarm.kernels.indices import block_mean
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
@@ -56,6 +63,7 @@ class RandomBlockDuels(PolicyDefaults[RoundState]):
         if unplayed is not None:
             return unplayed
         mask = require_eligible(eligible, self.n_arms)
+        require_generator(rng)
         due = state.due if mask is None else state.due * mask
         if mask is not None and not due.any():
             due = mask.astype(np.int64)
@@ -70,6 +78,7 @@ class RandomBlockDuels(PolicyDefaults[RoundState]):
     def update(self, state: RoundState, context: Array, arm: int, reward: float, rng: Rng) -> RoundState:
         """State after one reward; the last reward of a round opens the next."""
         require_context(context, self.context_dim)
+        require_generator(rng)
         a = require_arm(arm, self.n_arms)
         history = with_reward(state.history, a, require_reward(reward))
         due = state.due.copy()

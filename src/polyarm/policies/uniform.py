@@ -6,7 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults
-from polyarm.errors import require_arm, require_context, require_count, require_eligible, require_reward
+from polyarm.errors import (
+    require_arm,
+    require_context,
+    require_count,
+    require_eligible,
+    require_generator,
+    require_reward,
+)
 from polyarm.inference.arms import with_empty_arm
 from polyarm.types import Array, Choice, Mask, Rng
 
@@ -34,6 +41,7 @@ class Uniform(PolicyDefaults[NoState]):
         """Arm to play in this context."""
         require_context(context, self.context_dim)
         mask = require_eligible(eligible, self.n_arms)
+        require_generator(rng)
         if mask is None:
             shares = np.full(self.n_arms, 1 / self.n_arms)
             return Choice(int(rng.integers(self.n_arms)), shares, shares)

@@ -38,7 +38,7 @@ def parse_targets(names: Sequence[str], realizations: int | None) -> dict[str, i
     for text in sorted(names, key=lambda text: text != "all"):
         name, _, count = text.partition(":")
         require_name(name, (*NAMES, "all"), "target")
-        require(count.isdigit() or not count, "target", "a name, or a name with a number as in mixture-a:100", text)
+        require(count.isdecimal() or not count, "target", "a name, or a name with a number as in mixture-a:100", text)
         chosen |= dict.fromkeys(NAMES if name == "all" else (name,), int(count) if count else realizations)
     return chosen
 

@@ -1,0 +1,194 @@
+"""Compiled kernels on disk: private, kept, checked, and never in the way.
+
+Most tests run a small kernel in another process, since a process looks for its folder once.
+"""
+
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from polyarm.kernels._cache import folder_name, objection
+
+SCRIPT = """
+from polyarm.kernels import _cache
+from polyarm.kernels._jit import kernel
+
+@kernel
+def double(x):
+    return 2 * x
+
+assert double(21) == 42
+stats = double.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.cache_path)
+"""
+COMPILED, LOADED = "0 1", "1 0"
+DROP_CAPABILITY = 24  # of prctl
+OVERRIDE, READ_SEARCH = 1, 2  # what lets root write where the mode forbids it
+
+
+def obey_modes() -> None:
+    """Let file modes bind the process, also where the tests run as root."""
+    for capability in (OVERRIDE, READ_SEARCH):
+        ctypes.CDLL(None).prctl(DROP_CAPABILITY, capability, 0, 0, 0)
+
+
+def full_disk() -> None:
+    """Let every write of more than nothing fail."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "user" / "double.py"
+    path.parent.mkdir()
+    path.write_text(SCRIPT)
+    return path
+
+
+def run(script: Path, before: Callable[[], None] = obey_modes, **environment: str) -> tuple[str, list[str]]:
+    """What the kernel's statistics are, and the lines of notice."""
+    done = subprocess.run(
+        [sys.executable, "-B", "-W", "error", str(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        preexec_fn=before,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout[:3], done.stderr.splitlines()
+
+
+def folder_of(base: Path) -> Path:
+    return base / folder_name()
+
+
+def test_a_private_folder_is_made_and_told_of_once(script: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    stats, notices = run(script, POLYARM_CACHE_DIR=str(cache))
+    assert stats == COMPILED
+    assert len(notices) == 1
+    assert "compiling kernels" in notices[0]
+    assert str(cache) in notices[0]
+    assert "about a minute" in notices[0]
+    assert folder_of(cache).stat().st_mode & 0o777 == 0o700
+    assert run(script, POLYARM_CACHE_DIR=str(cache)) == (LOADED, [])
+    assert [path.name for path in script.parent.iterdir()] == ["double.py"]
+
+
+def test_a_filled_read_only_cache_is_used(script: Path, tmp_path: Path) -> None:
+    run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+    folders = [tmp_path / "cache", *filter(Path.is_dir, (tmp_path / "cache").rglob("*"))]
+    for folder in folders:
+        folder.chmod(0o500)
+    try:
+        assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache")) == (LOADED, [])
+        script.write_text(SCRIPT.replace("2 * x", "x + x"))
+        stats, notices = run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+    finally:
+        for folder in folders:
+            folder.chmod(0o700)
+    assert stats == COMPILED
+    assert len(notices) == 2  # that it compiles, and that it cannot keep the code
+    assert "cannot be kept" in notices[1]
+
+
+@pytest.mark.parametrize(
+    ("ending", "damage"),
+    [
+        ("nbi", lambda content: content[: len(content) // 2]),
+        ("nbc", lambda content: content[: len(content) // 2]),
+        ("nbc", lambda content: content[:-1] + bytes([content[-1] ^ 1])),
+    ],
+)
+def test_damaged_files_are_made_again(
+    script: Path, tmp_path: Path, ending: str, damage: Callable[[bytes], bytes]
+) -> None:
+    run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+    (file,) = (tmp_path / "cache").rglob(f"double.double*.{ending}")
+    file.write_bytes(damage(file.read_bytes()))
+    stats, notices = run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+    assert stats == COMPILED
+    assert len(notices) == 1
+    assert "a damaged file among the compiled kernels is made again" in notices[0]
+    assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache")) == (LOADED, [])
+
+
+def test_a_folder_that_others_can_write_is_refused(script: Path, tmp_path: Path) -> None:
+    cache = folder_of(tmp_path / "cache")
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    stats, notices = run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path))
+    assert stats == COMPILED
+    assert "can be written by others" in notices[0]
+    assert not list(cache.iterdir())
+    assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path))[0] == LOADED  # in TMPDIR
+
+
+def test_strangers_are_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir(mode=0o700)
+    assert objection(folder) is None
+    if os.getuid() == 0:
+        os.chown(folder, 12345, 12345)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert "belongs to another user" in (objection(folder) or "")
+
+
+def test_a_folder_that_everyone_can_rename_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "open" / "kernels"
+    folder.mkdir(mode=0o700, parents=True)
+    folder.parent.chmod(0o777)
+    assert "can be written by everyone" in (objection(folder) or "")
+    folder.parent.chmod(0o1777)  # as /tmp: nobody renames what others own
+    assert objection(folder) is None
+
+
+def test_nowhere_to_write_still_works(script: Path, tmp_path: Path) -> None:
+    """No home, no temporary folder, sources that cannot be written: compiled in memory, with a line that says so."""
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    nowhere = f"import tempfile\ntempfile._candidate_tempdir_list = lambda: [{str(locked)!r}]\n"
+    script.write_text(nowhere + SCRIPT)
+    script.parent.chmod(0o500)
+    try:
+        stats, notices = run(script, POLYARM_CACHE_DIR=str(locked), HOME=str(locked))
+    finally:
+        script.parent.chmod(0o700)
+    assert stats == COMPILED
+    assert sum("not kept on disk" in line for line in notices) == 1
+    assert [path.name for path in script.parent.iterdir()] == ["double.py"]
+    assert not list(locked.iterdir())
+
+
+def test_a_full_disk_still_works(script: Path, tmp_path: Path) -> None:
+    stats, notices = run(script, full_disk, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+    assert stats == COMPILED
+    assert "cannot be kept" in notices[-1]
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+def test_bounds_checked_kernels_have_their_own_folder(script: Path, tmp_path: Path) -> None:
+    run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+    assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"), NUMBA_BOUNDSCHECK="1")[0] == COMPILED
+    assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))[0] == LOADED
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
+def test_sources_that_moved_find_their_kernels(tmp_path: Path) -> None:
+    """A cache that was filled elsewhere, as when an image is built, serves the same sources in another place."""
+    code = "from polyarm.kernels import triangle; print(triangle.factorise.stats.cache_path)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "POLYARM_CACHE_DIR": str(tmp_path)},
+    )
+    assert done.stdout.strip() == str(folder_of(tmp_path))
