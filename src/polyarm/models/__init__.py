@@ -2,19 +2,24 @@
 
 from polyarm.models.base_measure import NormalInverseGamma
 from polyarm.models.hierarchical import HierarchicalMixture
+from polyarm.models.jumps import JumpMixture
 from polyarm.models.linear import LinearGaussian, LinearParams
 from polyarm.models.mixture import LinearMixture, MixtureParams
 from polyarm.models.robust import RobustMixture, RobustParams
+from polyarm.models.sticks import LogisticSticks, StickParams
 from polyarm.models.student import StudentMixture
 
 __all__ = [
     "HierarchicalMixture",
+    "JumpMixture",
     "LinearGaussian",
     "LinearMixture",
     "LinearParams",
+    "LogisticSticks",
     "MixtureParams",
     "NormalInverseGamma",
     "RobustMixture",
     "RobustParams",
+    "StickParams",
     "StudentMixture",
 ]

@@ -13,6 +13,7 @@ from polyarm.inference import (
     FeatureEngine,
     GibbsEngine,
     HierarchicalEngine,
+    KindsEngine,
     RobustEngine,
     Sweeps,
     make_engine,
@@ -78,7 +79,7 @@ def nonparametric(
     `model` are the settings of RobustMixture.
     """
     mixture = RobustMixture(n_arms, context_dim, **model)
-    engine = RobustEngine(mixture, moves, moves_elsewhere, memory=memory, half_life=half_life)
+    engine = KindsEngine(RobustEngine(mixture, moves, moves_elsewhere, memory=memory, half_life=half_life))
     if require_name(explore, ("information", "optimistic", "thompson"), "explore") == "information":
         return InformationDirected(engine, n_draws)
     return ThompsonSampling(engine) if explore == "thompson" else OptimisticSampling(engine)

@@ -1,0 +1,410 @@
+"""Rewards of every kind: single values that come again and again beside the robust model of all other rewards."""
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.errors import require_arm, require_context, require_contexts, require_count, require_reward
+from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share
+from polyarm.inference.robust import RobustEngine, RobustState
+from polyarm.kernels import gibbs
+from polyarm.kernels import sticks as kernels
+from polyarm.kernels import tally as tallies
+from polyarm.kernels._jit import stream
+from polyarm.kernels.robust_scales import BASE, ORIGIN
+from polyarm.kernels.sticks import Sticks
+from polyarm.models import StudentMixture
+from polyarm.models.jumps import JumpMixture
+from polyarm.models.sticks import LogisticSticks
+from polyarm.types import Array, IntArray, Rng
+
+SHARE = 0.3  # of the rewards that a value holds at least to be a kind
+SHARE_LEFT = 0.15  # below which it is no longer one
+LEAST = 4  # rewards that it holds at least
+FEW = 3  # where no more different values were seen, every value seen twice is a kind
+LOOKS = 64  # the values are looked at in every step up to here, then at powers of two
+SAME = 1e-12  # relative difference that rounding makes
+PASSES = 5  # over all rewards when the kinds change
+MIXTURE, UNKNOWN, CONSTANT = 0, 1, 2  # what the rest is: the robust model, nothing yet, one value
+
+
+class Found(NamedTuple):
+    """The kinds among the rewards so far, most frequent first, and what the others are."""
+
+    values: tuple[float, ...]
+    rest: int
+    constant: float
+
+
+class KindsState(NamedTuple):
+    """The rest's state, the sticks with every arm's rewards, and the values that rewards took.
+
+    Sticks and data are laid out as in kernels.sticks, tally and seen as in kernels.tally; without kinds there are no
+    sticks and the rest's state holds the rewards.  rest_is tells whether the rest is a mixture, unknown or a constant.
+    """
+
+    rest: RobustState
+    sticks: Sticks
+    data: tuple[Array, ...]
+    values: Array
+    rest_is: int
+    constant: float
+    tally: Array
+    seen: Array
+    n_rewards: int
+
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that grow: rewards, and what depends on the number of kinds."""
+        return {"data": (0, 1), "values": (0,)}
+
+
+class Reward(NamedTuple):
+    """A reward as it is kept."""
+
+    arm: int
+    context: Array
+    value: float
+
+
+def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
+    """The kinds given how often each value was seen and which are kinds already."""
+    n, lost, used = float(seen[tallies.N]), float(seen[tallies.LOST]), int(seen[tallies.USED])
+    counts = sorted(((float(c), float(v)) for v, c in tally[:used]), key=lambda pair: -pair[0])
+    few = lost == 0 and used <= FEW
+    if few:
+        kinds = [v for c, v in counts if c >= 2][: max(used - 1, 1)]
+    else:
+        kinds = [v for c, v in counts if c >= LEAST and c + lost >= n * (SHARE_LEFT if (values == v).any() else SHARE)]
+    others = [v for _, v in counts if v not in kinds]
+    if not kinds:
+        return Found((), MIXTURE, 0.0)
+    if lost > 0 or len(others) > 1:
+        return Found(tuple(kinds), MIXTURE, 0.0)
+    return Found(tuple(kinds), CONSTANT if others else UNKNOWN, others[0] if others else 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class KindsEngine:
+    """The robust model of all arms for rewards without kinds, bit for bit; with kinds, sticks that tell which value a
+    reward takes, and the robust model of the other rewards.
+
+    A kind is a value that holds at least 30 % of the rewards so far and at least 4 of them, or any value seen twice
+    while at most three different ones were seen.  When the kinds change, everything is learnt anew from the rewards
+    that can still move: all of them, unless `rest` has a memory or a half-life.
+    rest     the engine of the robust model, with its memory and half-life, which hold for the sticks too
+    sticks   prior of the sticks
+    moves    rewards of the played arm whose part in the sticks is drawn again after a reward, and half as many
+             of another arm
+    """
+
+    rest: RobustEngine
+    sticks: LogisticSticks | None = None
+    moves: int = 32
+    _law: Array = field(init=False, repr=False)
+    _still: RobustEngine = field(init=False, repr=False)
+    _quick: RobustEngine = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require_count(self.moves, "moves", at_least=0)
+        prior = self.sticks or LogisticSticks(self.n_arms, self.context_dim)
+        object.__setattr__(
+            self, "_law", np.array([*prior.arm_shape, *prior.arm_scale, *prior.wide, prior.most], dtype=np.float64)
+        )
+        object.__setattr__(self, "_still", replace(self.rest, half_life=None))  # it fades when all kinds do
+        object.__setattr__(self, "_quick", replace(self._still, moves=4, moves_elsewhere=0))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.rest.n_arms
+
+    @property
+    def context_dim(self) -> int:
+        """Length of a context."""
+        return self.rest.context_dim
+
+    def init(self) -> KindsState:
+        """State before any reward."""
+        D = self.context_dim + 1
+        columns = np.zeros((6, D))
+        columns[kernels.UNIT] = 1.0
+        return KindsState(
+            rest=self.rest.init(),
+            sticks=self._sticks(0, columns),
+            data=self._no_rewards(0),
+            values=np.zeros(0),
+            rest_is=MIXTURE,
+            constant=0.0,
+            tally=np.zeros((tallies.SLOTS, 2)),
+            seen=np.zeros(3),
+            n_rewards=0,
+        )
+
+    def _sticks(self, m: int, columns: Array) -> Sticks:
+        A, D = self.n_arms, self.context_dim + 1
+        sums = np.zeros((A, m, 1 + 2 * D + D * (D + 1)))
+        shape, scale, wide = self._law[:6].reshape(3, 2)
+        shared, guess = np.zeros((m, 2, D)), np.zeros((m, 2, D))
+        for each, extra in ((shared, 0.0), (guess, wide)):
+            spread = scale / shape + extra
+            each[:, 1, :-1], each[:, 1, -1] = spread
+        sizes = np.zeros((A, 2), np.int64)
+        return Sticks(sums, sums.copy(), np.zeros((A, m, D, D + 2)), shared, guess, columns, sizes)
+
+    def _no_rewards(self, m: int) -> tuple[Array, ...]:
+        rows = min(FIRST_CAPACITY, self.rest.memory or FIRST_CAPACITY) if m > 0 else 0
+        return tuple(np.zeros((rows, self.context_dim + 3 + 2 * m)) for _ in range(self.n_arms))
+
+    def with_arm(self, state: KindsState) -> "tuple[KindsEngine, KindsState]":
+        """The engine and the state with one more arm, which starts from what the arms share."""
+        rest_engine, rest = self.rest.with_arm(state.rest)
+        sticks = replace(self.sticks, n_arms=rest_engine.n_arms) if self.sticks is not None else None
+        engine = replace(self, rest=rest_engine, sticks=sticks)
+        m = len(state.values)
+        fresh = engine._sticks(m, state.sticks.columns)
+        by_arm = {
+            name: np.concatenate([getattr(state.sticks, name), getattr(fresh, name)[-1:]])
+            for name in ("sums", "kept", "fits", "sizes")
+        }
+        wider = state.sticks._replace(**by_arm)
+        kernels.fit_all(wider)
+        return engine, state._replace(rest=rest, sticks=wider, data=(*state.data, engine._no_rewards(m)[-1]))
+
+    def update(self, state: KindsState, context: Array, arm: int, reward: float, rng: Rng) -> KindsState:
+        """State after one reward."""
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        y = require_reward(reward)
+        tallies.count_value(state.tally, state.seen, y)
+        state = state._replace(n_rewards=state.n_rewards + 1)
+        if self._must_look(state, y):
+            found = find_kinds(state.tally, state.seen, state.values)
+            if set(found.values) != set(state.values):
+                return self._faded(self._rebuilt(state, found, Reward(a, x, y), rng))
+            state = self._with_rest(state, found, rng)
+        if len(state.values) == 0:
+            return self._faded(state._replace(rest=self.rest.update(state.rest, x, a, y, rng)))
+        return self._faded(self._learnt(state, Reward(a, x, y), rng))
+
+    def _must_look(self, state: KindsState, y: float) -> bool:
+        n = state.n_rewards
+        if n <= LOOKS or n & (n - 1) == 0:
+            return True
+        surprise = state.rest_is == UNKNOWN or (state.rest_is == CONSTANT and y != state.constant)
+        return surprise and not bool((state.values == y).any())
+
+    def _faded(self, state: KindsState) -> KindsState:
+        half_life = self.rest.half_life
+        share = remaining_share(state.n_rewards, half_life) if half_life is not None else 1.0
+        if share < 1.0:
+            tallies.fade(state.tally, state.seen, share)
+            if len(state.values) > 0:
+                kernels.forget(state.sticks, share)
+                if state.rest_is == MIXTURE:
+                    self.rest.fade(state.rest, share)
+        return state
+
+    def _learnt(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
+        if not self.rest.fixed_units:
+            kernels.observe(state.sticks.columns, reward.context)
+        state = self._taken_in(state, reward, rng)
+        a, b = reward.arm, state.n_rewards % self.n_arms
+        n = state.sticks.sizes[a, kernels.ROWS]
+        if n >= LOOKS and n & (n - 1) == 0 and n == state.sticks.sizes[a, kernels.NEXT]:
+            kernels.recount(state.sticks, state.data[a], a)
+        kernels.visits(state.sticks, state.data[a], a, self.moves, 2 if n <= LOOKS else 1, stream(rng))
+        if b != a:
+            kernels.visits(state.sticks, state.data[b], b, self.moves // 2, 1, stream(rng))
+        kernels.finish(state.sticks, a, b, self._law, stream(rng))
+        if state.rest_is == MIXTURE and not bool((state.values == reward.value).any()):
+            rest = self._still.update(state.rest, reward.context, a, reward.value, rng)
+            state = state._replace(rest=rest)
+        return state
+
+    def _taken_in(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
+        """State with a reward in the sticks' sums."""
+        a, sticks = reward.arm, state.sticks
+        if sticks.sizes[a, kernels.NEXT] == len(state.data[a]):
+            if len(state.data[a]) == self.rest.memory:
+                sticks.sizes[a, kernels.NEXT] = 0
+            else:
+                wider = list(state.data)
+                wider[a] = grown(state.data[a], axis=0)[: self.rest.memory]
+                state = state._replace(data=tuple(wider))
+        same = np.flatnonzero(state.values == reward.value)
+        kind = int(same[0]) if len(same) else len(state.values)
+        kernels.take_in(sticks, state.data[a], a, reward.context, reward.value, kind, stream(rng))
+        return state
+
+    def _kept(self, state: KindsState) -> list[Reward]:
+        """All rewards that can still move, those of different arms taken in turn, oldest first."""
+        dated: list[tuple[float, Reward]] = []
+        for arm in range(self.n_arms):
+            contexts, values = self._rewards(state, arm)
+            n = len(values)
+            dated += [
+                ((i + 0.5) / n, Reward(arm, x, float(y))) for i, (x, y) in enumerate(zip(contexts, values, strict=True))
+            ]
+        return [reward for _, reward in sorted(dated, key=lambda pair: pair[0])]
+
+    def _rewards(self, state: KindsState, arm: int) -> tuple[Array, Array]:
+        """Contexts and values of an arm's rewards that can still move, oldest first."""
+        d = self.context_dim
+        if len(state.values) > 0:
+            n, first = state.sticks.sizes[arm]
+            rows = np.roll(state.data[arm][:n], -first, axis=0)
+            return rows[:, :d], rows[:, d + 1]
+        n, first = state.rest.sizes[arm, gibbs.ROWS], state.rest.sizes[arm, gibbs.NEXT]
+        rows = np.roll(state.rest.data[arm][:n], -first, axis=0)
+        shift = float(state.rest.hyper[ORIGIN])
+        values = rows[:, -1] + shift
+        for value in state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]:
+            near = np.abs(values - value) <= SAME * (np.abs(values) + abs(shift))
+            values[near] = value  # a shift there and back may not end where it began
+        return rows[:, :d] + state.rest.columns[BASE, :d], values
+
+    def _rebuilt(self, state: KindsState, found: Found, reward: Reward, rng: Rng) -> KindsState:
+        """State with other kinds, learnt anew from the rewards that can still move and a new one."""
+        rewards = [*self._kept(state), reward]
+        m, columns = len(found.values), state.sticks.columns
+        known = columns[kernels.SEEN, 0] > 0
+        state = state._replace(
+            sticks=self._sticks(m, columns),
+            data=self._no_rewards(m),
+            values=np.array(found.values),
+            rest=self._rest_of(rewards, found, rng),
+            rest_is=found.rest,
+            constant=found.constant,
+        )
+        if m == 0:
+            return state
+        if not self.rest.fixed_units:
+            for each in [reward] if known else rewards:
+                kernels.observe(columns, each.context)
+        for each in rewards:
+            state = self._taken_in(state, each, rng)
+        for _ in range(PASSES):
+            for arm in range(self.n_arms):
+                n = int(state.sticks.sizes[arm, kernels.ROWS])
+                kernels.visits(state.sticks, state.data[arm], arm, n, 1, stream(rng))
+                kernels.finish(state.sticks, arm, arm, self._law, stream(rng))
+        return state
+
+    def _rest_of(self, rewards: list[Reward], found: Found, rng: Rng) -> RobustState:
+        """The robust model's state after the rewards of no kind."""
+        rest = self.rest.init()
+        if found.rest != MIXTURE:
+            return rest
+        others = [reward for reward in rewards if reward.value not in found.values]
+        engine = self._still if len(others) <= LOOKS else self._quick
+        for arm, x, y in others:
+            rest = engine.update(rest, x, arm, y, rng)
+        return self.rest.refresh(rest, rng) if others else rest
+
+    def _with_rest(self, state: KindsState, found: Found, rng: Rng) -> KindsState:
+        """State whose kinds are the same, but perhaps no longer what the rest is."""
+        if found.rest == state.rest_is and found.constant == state.constant:
+            return state
+        rest = self._rest_of(self._kept(state), found, rng) if found.rest == MIXTURE else state.rest
+        return state._replace(rest=rest, rest_is=found.rest, constant=found.constant)
+
+    def refresh(self, state: KindsState, rng: Rng) -> KindsState:
+        """State after another round of moves in every arm and of draws of all that is shared."""
+        if len(state.values) == 0:
+            return state._replace(rest=self.rest.refresh(state.rest, rng))
+        for arm in range(self.n_arms):
+            kernels.visits(state.sticks, state.data[arm], arm, self.moves, 1, stream(rng))
+            kernels.finish(state.sticks, arm, arm, self._law, stream(rng))
+        rest = self.rest.refresh(state.rest, rng) if state.rest_is == MIXTURE else state.rest
+        return state._replace(rest=rest)
+
+    def draw_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
+        if len(state.values) == 0:
+            return self.rest.draw_means(state.rest, context, n_draws, rng)
+        x = require_context(context, self.context_dim)
+        if state.rest_is == MIXTURE:
+            out = self.rest.draw_means(state.rest, x, n_draws, rng)
+        else:
+            mean, sd = self._simple_rest(state)
+            out = mean + sd * rng.standard_normal((require_count(n_draws, "n_draws"), self.n_arms))
+        for arm in range(self.n_arms):
+            shares = self.draw_shares(state, x, arm, n_draws, rng)
+            out[:, arm] = shares[:, :-1] @ state.values + shares[:, -1] * out[:, arm]
+        return np.asarray(out)
+
+    def draw_shares(self, state: KindsState, context: Array, arm: int, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of the probabilities of an arm's kinds, that of the rest last, (n_draws, n_kinds + 1)."""
+        x = require_context(context, self.context_dim)
+        out = np.ones((require_count(n_draws, "n_draws"), len(state.values) + 1))
+        if len(state.values) > 0:
+            kernels.draw_shares(state.sticks, x, require_arm(arm, self.n_arms), out, stream(rng))
+        return out
+
+    def _simple_rest(self, state: KindsState) -> tuple[float, float]:
+        """Mean and standard deviation of a rest that is a constant, or that nobody has seen."""
+        if state.rest_is == CONSTANT:
+            return state.constant, 0.0
+        return float(state.values[0]), max(abs(float(state.values[0])), 1.0)
+
+    def moments(self, state: KindsState, context: Array) -> Array:
+        """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms)."""
+        if len(state.values) == 0:
+            return self.rest.moments(state.rest, context)
+        x = require_context(context, self.context_dim)
+        if state.rest_is == MIXTURE:
+            out = self.rest.moments(state.rest, x)
+        else:
+            out = np.empty((2, self.n_arms))
+            out[0], out[1] = self._simple_rest(state)
+        kernels.moments(state.sticks, x, state.values, out)
+        return out
+
+    def moments_many(self, state: KindsState, contexts: Array) -> Array:
+        """The same in many contexts, (n, 2, n_arms)."""
+        if len(state.values) == 0:
+            return self.rest.moments_many(state.rest, contexts)
+        x = require_contexts(contexts, self.context_dim)
+        if state.rest_is == MIXTURE:
+            out = self.rest.moments_many(state.rest, x)
+        else:
+            out = np.empty((len(x), 2, self.n_arms))
+            out[:, 0], out[:, 1] = self._simple_rest(state)
+        kernels.moments_many(state.sticks, x, state.values, out)
+        return out
+
+    def expected_means(self, state: KindsState, context: Array) -> Array:
+        """Posterior expectation of every arm's mean reward given the state, (n_arms,)."""
+        return np.asarray(self.moments(state, context)[0])
+
+    def n_components(self, state: KindsState) -> IntArray:
+        """Components in use by the rest, (n_arms,)."""
+        return self.rest.n_components(state.rest)
+
+    def predictive(self, state: KindsState, context: Array, arm: int) -> StudentMixture | JumpMixture:
+        """Posterior predictive distribution of an arm's next reward in this context, given the state.
+
+        With kinds it has jumps, whose probabilities are their posterior means.
+        """
+        rest = self.rest.predictive(state.rest, context, arm)
+        if len(state.values) == 0:
+            return rest
+        x = require_context(context, self.context_dim)
+        shares = np.empty(len(state.values) + 1)
+        kernels.expected_shares(state.sticks, x, arm, shares)
+        if state.rest_is == CONSTANT:
+            return JumpMixture(np.append(state.values, state.constant), shares)
+        return JumpMixture(state.values.copy(), shares[:-1], rest)
+
+    def draw_densities(self, state: KindsState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid)).
+
+        It is that of the rewards of no kind times their probability; a rest that is one value has none.
+        """
+        out = self.rest.draw_densities(state.rest, context, arm, grid, n_draws, rng)
+        if len(state.values) == 0:
+            return out
+        shares = self.draw_shares(state, context, arm, n_draws, rng)
+        return np.asarray(out * shares[:, -1:] * (state.rest_is != CONSTANT))

@@ -1,0 +1,475 @@
+"""Sticks of logistic regressions, shared between arms: which single value a reward takes, if any.
+
+P(kind = j | kind >= j, x) = sigmoid(f'beta_aj) in arm a, f = (x, 1);  kinds below m are values, kind m is the rest
+beta_aj ~ N(beta_0j, Lambda_j):  slopes have variance lam_j0 u_i, the height at `at` has variance lam_j1
+beta_0j ~ N(0, wide) in the same units,  lam_jg ~ IG(shape_g, scale_g)
+
+u_i   unit of column i: 1 / mean square of its non-zero entries;  at_i  0, or the mean of a column far from 0
+omega ~ PG(1, f'beta) of every reward that reaches a stick: given them beta is normal (polya_gamma.py)
+eta   f'mode when the reward was last visited: the log likelihood is expanded there to second order, and `mode` is
+      the maximum of all expansions together: Newton's method, some rewards at a time
+
+sums (A, m, 1 + 2 D + 2 P)   of an arm and stick, P = D (D + 1) / 2 for the lower triangle of a symmetric matrix:
+    n | h = sum (k - 1/2) f | g = sum (k - p + w eta) f | S = sum omega f f' | W = sum w f f'
+    with k = 1[kind = j], p = sigmoid(eta), w = p (1 - p)
+kept                         the same, of the rewards that can move no more
+fits (A, m, D, D + 2)        factor of W + Lambda^-1 (lower triangle), then mode, then beta as last drawn
+shared (m, 2, D)             beta_0, its last entry the height at `at`, and the variances lam around it, without units
+guess (m, 2, D)              mean and variance of a new arm's beta, likewise: averages over the latest draws of shared
+columns (6, D)               units, `at`, and the columns' sums;  sizes (A, 2)  rows that can move, next row
+data (N, D + 2 + 2 m)        rewards of one arm: f, y, kind, omega of every stick, eta of every stick
+law (7,)                     shape and scale of lam, variance `wide` of beta_0, each for slopes and height; largest lam
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from polyarm.kernels import polya_gamma
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
+from polyarm.types import Array, IntArray, Rng
+
+UNIT, AT, SQUARES, NONZERO, TOTAL, SEEN = 0, 1, 2, 3, 4, 5
+SHAPE, SCALE, WIDE, HIGH = 0, 2, 4, 6
+ROWS, NEXT = 0, 1
+STEPS = 64  # units are estimated at every step up to here, then at powers of two
+FAR = 9.0  # squared distance of a column's mean from 0, in variances, from which it is measured around its mean
+CONSTANT = 1e-9  # a column whose variance is below this share of its squared mean is constant
+LAM_LOW = 1e-6  # no data reach this
+STEEP = 30.0  # |eta| at most: beyond it a probability is 0 or 1 to all digits that matter
+LATEST = 32.0  # draws of what the arms share that the guess is an average of
+STRIDE = 3.0  # Newton's step changes the log odds of no reward visited by more
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+class Sticks(NamedTuple):
+    """All sticks of all arms, as kernels take them."""
+
+    sums: Array
+    kept: Array
+    fits: Array
+    shared: Array
+    guess: Array
+    columns: Array
+    sizes: IntArray
+
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Axes that change with the number of kinds."""
+        return {"sums": (1,), "kept": (1,), "fits": (1,), "shared": (0,), "guess": (0,)}
+
+
+@step
+def sigmoid(z: float) -> float:
+    """1 / (1 + exp(-z))."""
+    return 1.0 / (1.0 + math.exp(-z)) if z > -700.0 else 0.0
+
+
+@step
+def along(f: Array, fit: Array, column: int) -> float:
+    """The product of f and a column of a fit: f'mode or f'beta."""
+    total = 0.0
+    for i in range(fit.shape[0]):
+        total += f[i] * fit[i, column]
+    return total
+
+
+@step
+def expand(eta: float, k: float) -> tuple[float, float]:
+    """Curvature w and k - p + w eta of a reward's log likelihood at eta."""
+    p = sigmoid(eta)
+    w = p * (1.0 - p)
+    return w, k - p + w * eta
+
+
+@step
+def count_in(s: Array, f: Array, D: int, k: float, omega: float, eta: float) -> None:
+    """Add a reward to the sums of a stick."""
+    w, g = expand(eta, k)
+    P = D * (D + 1) // 2
+    s[0] += 1.0
+    r = 1 + 2 * D
+    for i in range(D):
+        s[1 + i] += (k - 0.5) * f[i]
+        s[1 + D + i] += g * f[i]
+        for j in range(i + 1):
+            t = f[i] * f[j]
+            s[r] += omega * t
+            s[r + P] += w * t
+            r += 1
+
+
+@step
+def change(s: Array, f: Array, D: int, omega: float, w: float, g: float) -> None:
+    """Change what a reward adds to the sums of a stick by these amounts."""
+    P = D * (D + 1) // 2
+    r = 1 + 2 * D
+    for i in range(D):
+        s[1 + D + i] += g * f[i]
+        for j in range(i + 1):
+            t = f[i] * f[j]
+            s[r] += omega * t
+            s[r + P] += w * t
+            r += 1
+
+
+@loop
+def move(sticks: Sticks, data: Array, arm: int, i: int, rng: Rng) -> None:
+    """Draw the omegas of reward i again, given beta, and expand its log likelihood at the mode of now."""
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    row = data[i]
+    kind = int(row[D + 1])
+    for j in range(min(kind + 1, m)):
+        fit = sticks.fits[arm, j]
+        k = 1.0 if kind == j else 0.0
+        w_old, g_old = expand(row[D + 2 + m + j], k)
+        omega = polya_gamma.draw(along(row, fit, D + 1), rng)
+        eta = min(max(along(row, fit, D), -STEEP), STEEP)
+        w, g = expand(eta, k)
+        change(sticks.sums[arm, j], row, D, omega - row[D + 2 + j], w - w_old, g - g_old)
+        row[D + 2 + j] = omega
+        row[D + 2 + m + j] = eta
+
+
+@step
+def add_prior(prior: Array, columns: Array, M: Array, v: Array, variance: Array) -> None:
+    """Add the information of a prior to the lower triangle of M, and times its mean to v; write its variances."""
+    D = v.shape[0]
+    unit, at = columns[UNIT], columns[AT]
+    last = D - 1
+    height = 1.0 / prior[1, last]
+    variance[last] = prior[1, last]
+    for i in range(last):
+        variance[i] = prior[1, i] * unit[i]
+        q = 1.0 / variance[i]
+        M[i, i] += q
+        v[i] += q * prior[0, i] + at[i] * height * prior[0, last]
+        if at[i] != 0.0:
+            variance[last] += at[i] * at[i] * variance[i]
+            for h in range(i + 1):
+                M[i, h] += at[i] * at[h] * height
+            M[last, i] += at[i] * height
+    M[last, last] += height
+    v[last] += height * prior[0, last]
+
+
+@step
+def unpack(s: Array, first: int, M: Array, D: int) -> None:
+    """Copy a packed lower triangle."""
+    r = first
+    for i in range(D):
+        for j in range(i + 1):
+            M[i, j] = s[r]
+            r += 1
+
+
+@loop
+def fit_mode(sticks: Sticks, arm: int, j: int, work: Array) -> None:
+    """Write factor and maximum of the expanded posterior of beta, and the step to it into the first row of work."""
+    v, variance = work[0], work[1]
+    D = v.shape[0]
+    s, fit = sticks.sums[arm, j], sticks.fits[arm, j]
+    unpack(s, 1 + 2 * D + D * (D + 1) // 2, fit, D)
+    for i in range(D):
+        v[i] = s[1 + D + i]
+    add_prior(sticks.guess[j], sticks.columns, fit, v, variance)
+    factorise(fit, variance, D)
+    solve_lower(fit, v, D)
+    solve_upper(fit, v, D)
+    for i in range(D):
+        v[i] -= fit[i, D]
+        fit[i, D] += v[i]
+
+
+@loop
+def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng: Rng) -> None:
+    """Move some rewards of an arm, then go to the new modes, no further than STRIDE for the rewards moved."""
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    n = sticks.sizes[arm, ROWS]
+    latest = (sticks.sizes[arm, NEXT] - 1) % max(n, 1)
+    first = int(rng.random() * n)
+    for turn in range(n_moves):  # the latest and a run of neighbours from a random place, which is quick to read
+        i = latest if turn == 0 else (first + turn) % n
+        move(sticks, data, arm, i, rng)
+    for j in range(m):
+        fit_mode(sticks, arm, j, work)
+        far = 0.0
+        for turn in range(n_moves):
+            i = latest if turn == 0 else (first + turn) % n
+            stride = 0.0
+            for h in range(D):
+                stride += data[i, h] * work[0, h]
+            far = max(far, abs(stride))
+        if far > STRIDE:
+            for h in range(D):
+                sticks.fits[arm, j, h, D] -= (1.0 - STRIDE / far) * work[0, h]
+
+
+@loop
+def draw_beta(sticks: Sticks, arm: int, j: int, M: Array, work: Array, rng: Rng) -> None:
+    """Draw beta given the omegas and what the arms share."""
+    v, variance = work[0], work[1]
+    D = v.shape[0]
+    s = sticks.sums[arm, j]
+    unpack(s, 1 + 2 * D, M, D)
+    for i in range(D):
+        v[i] = s[1 + i]
+    add_prior(sticks.shared[j], sticks.columns, M, v, variance)
+    factorise(M, variance, D)
+    solve_lower(M, v, D)
+    for i in range(D):
+        v[i] += rng.standard_normal()
+    solve_upper(M, v, D)
+    for i in range(D):
+        sticks.fits[arm, j, i, D + 1] = v[i]
+
+
+@step
+def height_of(sticks: Sticks, arm: int, j: int) -> float:
+    """The drawn log odds at `at`."""
+    D = sticks.fits.shape[2]
+    total = sticks.fits[arm, j, D - 1, D + 1]
+    for i in range(D - 1):
+        total += sticks.columns[AT, i] * sticks.fits[arm, j, i, D + 1]
+    return total
+
+
+@loop
+def draw_shared(sticks: Sticks, j: int, law: Array, rng: Rng) -> None:
+    """Draw beta_0 and lam of a stick given the beta of every arm that has a reward there, and follow with the guess.
+
+    The guess takes in the distributions that are drawn from rather than the draws.
+    """
+    A, D = sticks.fits.shape[0], sticks.fits.shape[2]
+    shared, guess = sticks.shared[j], sticks.guess[j]
+    last = D - 1
+    n, count, squares = 0.0, 0.0, 0.0
+    for arm in range(A):
+        n += sticks.sums[arm, j, 0]
+        if sticks.sums[arm, j, 0] > 0.0:
+            count += 1.0
+    rate = 1.0 / min(max(n, 1.0), LATEST)
+    for i in range(D):
+        g = 0 if i < last else 1
+        unit = sticks.columns[UNIT, i] if i < last else 1.0
+        lam = shared[1, i]
+        total = 0.0
+        for arm in range(A):
+            if sticks.sums[arm, j, 0] > 0.0:
+                total += sticks.fits[arm, j, i, D + 1] if i < last else height_of(sticks, arm, j)
+        spread = 1.0 / (1.0 / law[WIDE + g] + count / lam)
+        mean = total / lam * spread
+        away = (mean - guess[0, i]) ** 2 / unit
+        guess[0, i] += rate * (mean - guess[0, i])
+        guess[1, i] += rate * (spread + (1.0 - rate) * away - guess[1, i])
+        shared[0, i] = mean + math.sqrt(spread * unit) * rng.standard_normal()
+        if i == last:
+            lam = draw_lam(law, 0, shared[1, 0], last * count, squares, rng)
+            typical = min((law[SCALE] + 0.5 * squares) / (law[SHAPE] + 0.5 * last * count), law[HIGH])
+            for h in range(last):
+                shared[1, h] = lam
+                guess[1, h] += rate * typical
+            squares = 0.0
+        for arm in range(A):
+            if sticks.sums[arm, j, 0] > 0.0:
+                own = sticks.fits[arm, j, i, D + 1] if i < last else height_of(sticks, arm, j)
+                squares += (own - shared[0, i]) * (own - shared[0, i]) / unit
+    shared[1, last] = draw_lam(law, 1, shared[1, last], count, squares, rng)
+    guess[1, last] += rate * min((law[SCALE + 1] + 0.5 * squares) / (law[SHAPE + 1] + 0.5 * count), law[HIGH])
+
+
+@step
+def draw_lam(law: Array, g: int, lam: float, count: float, squares: float, rng: Rng) -> float:
+    """Draw a variance given the sum of so many squares and that it is at most LAM_HIGH, else let it be."""
+    drawn = (law[SCALE + g] + 0.5 * squares) / rng.standard_gamma(law[SHAPE + g] + 0.5 * count)
+    return drawn if LAM_LOW < drawn < law[HIGH] else lam
+
+
+@kernel
+def finish(sticks: Sticks, arm: int, other: int, law: Array, source: Stream) -> None:
+    """Draw beta of two arms, then what the arms share, and bring every arm's mode up to date with it."""
+    rng = generator(source)
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    M, work = np.empty((D, D)), np.empty((2, D))
+    for j in range(m):
+        draw_beta(sticks, arm, j, M, work, rng)
+        if other != arm:
+            draw_beta(sticks, other, j, M, work, rng)
+        draw_shared(sticks, j, law, rng)
+    fit_all(sticks)
+
+
+@kernel
+def fit_all(sticks: Sticks) -> None:
+    """Bring every arm's mode up to date with the guess."""
+    work = np.empty((2, sticks.fits.shape[2]))
+    for arm in range(sticks.fits.shape[0]):
+        for j in range(sticks.fits.shape[1]):
+            fit_mode(sticks, arm, j, work)
+
+
+@kernel
+def visits(sticks: Sticks, data: Array, arm: int, n_moves: int, n_rounds: int, source: Stream) -> None:
+    """Visit an arm's rewards in rounds of n_moves, at most all of them once in each round."""
+    rng = generator(source)
+    n = min(n_moves, sticks.sizes[arm, ROWS])
+    work = np.empty((2, sticks.fits.shape[2]))
+    if n > 0:
+        for _ in range(n_rounds):
+            visit(sticks, data, arm, n, work, rng)
+
+
+@kernel
+def take_in(sticks: Sticks, data: Array, arm: int, x: Array, y: float, kind: int, source: Stream) -> None:
+    """Write a reward to its arm's next row and add it to the sums; a reward that had the row stays in them for good."""
+    rng = generator(source)
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    i = sticks.sizes[arm, NEXT]
+    row = data[i]
+    if i < sticks.sizes[arm, ROWS]:
+        old = int(row[D + 1])
+        for j in range(min(old + 1, m)):
+            count_in(sticks.kept[arm, j], row, D, 1.0 if old == j else 0.0, row[D + 2 + j], row[D + 2 + m + j])
+    row[: D - 1] = x
+    row[D - 1] = 1.0
+    row[D] = y
+    row[D + 1] = kind
+    for j in range(min(kind + 1, m)):
+        fit = sticks.fits[arm, j]
+        row[D + 2 + j] = polya_gamma.draw(along(row, fit, D + 1), rng)
+        row[D + 2 + m + j] = min(max(along(row, fit, D), -STEEP), STEEP)
+        count_in(sticks.sums[arm, j], row, D, 1.0 if kind == j else 0.0, row[D + 2 + j], row[D + 2 + m + j])
+    sticks.sizes[arm, ROWS] = max(sticks.sizes[arm, ROWS], i + 1)
+    sticks.sizes[arm, NEXT] = i + 1
+
+
+@kernel
+def recount(sticks: Sticks, data: Array, arm: int) -> None:
+    """Compute an arm's sums afresh from what is kept and the rewards that can move."""
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    sticks.sums[arm] = sticks.kept[arm]
+    for i in range(sticks.sizes[arm, ROWS]):
+        row = data[i]
+        kind = int(row[D + 1])
+        for j in range(min(kind + 1, m)):
+            count_in(sticks.sums[arm, j], row, D, 1.0 if kind == j else 0.0, row[D + 2 + j], row[D + 2 + m + j])
+
+
+@kernel
+def forget(sticks: Sticks, share: float) -> None:
+    """Let only a share of every arm's past remain, for good."""
+    sticks.sums[:] *= share
+    sticks.kept[:] = sticks.sums
+    sticks.sizes[:] = 0
+
+
+@kernel
+def observe(columns: Array, x: Array) -> None:
+    """Take a context into the columns' units, which are estimated at every step up to STEPS, then at powers of two."""
+    columns[SEEN, 0] += 1.0
+    n = int(columns[SEEN, 0])
+    for i in range(x.shape[0]):
+        columns[TOTAL, i] += x[i]
+        if x[i] != 0.0:
+            columns[SQUARES, i] += x[i] * x[i]
+            columns[NONZERO, i] += 1.0
+    if n > STEPS and n & (n - 1) != 0:
+        return
+    for i in range(x.shape[0]):
+        if columns[SQUARES, i] > 0.0:
+            square = columns[SQUARES, i] / columns[NONZERO, i]
+            mean = columns[TOTAL, i] / columns[NONZERO, i]
+            spread = square - mean * mean
+            far = columns[NONZERO, i] == n and CONSTANT * square < spread and FAR * spread < mean * mean
+            columns[AT, i] = mean if far else 0.0
+            columns[UNIT, i] = 1.0 / (spread if far else square)
+
+
+@step
+def log_odds(sticks: Sticks, arm: int, j: int, f: Array, v: Array) -> tuple[float, float]:
+    """Mean and standard deviation of f'beta."""
+    D = f.shape[0]
+    for i in range(D):
+        v[i] = f[i]
+    solve_lower(sticks.fits[arm, j], v, D)
+    square = 0.0
+    for i in range(D):
+        square += v[i] * v[i]
+    return along(f, sticks.fits[arm, j], D), math.sqrt(square)
+
+
+@step
+def stick_moments(mean: float, sd: float) -> tuple[float, float]:
+    """E[p] and E[p^2] of p = sigmoid(N(mean, sd^2)), by quadrature."""
+    first, second = 0.0, 0.0
+    for i in range(NODES.shape[0]):
+        p = sigmoid(mean + sd * NODES[i])
+        first += WEIGHTS[i] * p
+        second += WEIGHTS[i] * p * p
+    return first, second
+
+
+@kernel
+def moments(sticks: Sticks, x: Array, values: Array, out: Array) -> None:
+    """Turn mean and standard deviation of the rest's mean reward in every arm, (2, n_arms), into those of all kinds'.
+
+    A stick at a time, from the last: with p its share, X <- p v + (1 - p) X.
+    """
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    f, v = np.ones(D), np.empty(D)
+    f[: D - 1] = x
+    for arm in range(out.shape[1]):
+        mean = out[0, arm] - values[0]
+        square = mean * mean + out[1, arm] * out[1, arm]
+        for j in range(m - 1, -1, -1):
+            centre, sd = log_odds(sticks, arm, j, f, v)
+            first, second = stick_moments(centre, sd)
+            value = values[j] - values[0]
+            square = (
+                second * value * value + 2.0 * (first - second) * value * mean + (1.0 - 2.0 * first + second) * square
+            )
+            mean = first * value + (1.0 - first) * mean
+        out[0, arm] = values[0] + mean
+        out[1, arm] = math.sqrt(max(square - mean * mean, 0.0))
+
+
+@kernel
+def moments_many(sticks: Sticks, contexts: Array, values: Array, out: Array) -> None:
+    """The same in many contexts (n, d), out (n, 2, n_arms)."""
+    for i in range(contexts.shape[0]):
+        moments(sticks, contexts[i], values, out[i])
+
+
+@kernel
+def draw_shares(sticks: Sticks, x: Array, arm: int, out: Array, source: Stream) -> None:
+    """Fill out (n_draws, m + 1) with draws of the probabilities of an arm's kinds in this context."""
+    rng = generator(source)
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    f, v = np.ones(D), np.empty(D)
+    f[: D - 1] = x
+    for draw in range(out.shape[0]):
+        out[draw, m] = 1.0
+    for j in range(m):
+        centre, sd = log_odds(sticks, arm, j, f, v)
+        for draw in range(out.shape[0]):
+            p = sigmoid(centre + sd * rng.standard_normal())
+            out[draw, j] = p * out[draw, m]
+            out[draw, m] *= 1.0 - p
+
+
+@kernel
+def expected_shares(sticks: Sticks, x: Array, arm: int, out: Array) -> None:
+    """Fill out (m + 1,) with the expected probabilities of an arm's kinds in this context."""
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    f, v = np.ones(D), np.empty(D)
+    f[: D - 1] = x
+    left = 1.0
+    for j in range(m):
+        centre, sd = log_odds(sticks, arm, j, f, v)
+        first, _ = stick_moments(centre, sd)
+        out[j] = left * first
+        left *= 1.0 - first
+    out[m] = left

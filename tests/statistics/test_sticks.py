@@ -1,0 +1,147 @@
+"""The sticks' sampler against a textbook one and by simulation-based calibration; planted bugs are found."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from polyarm.inference import KindsEngine, RobustEngine
+from polyarm.kernels import polya_gamma
+from polyarm.kernels import sticks as kernels
+from polyarm.kernels._jit import stream
+from polyarm.kernels.sticks import Sticks
+from polyarm.models import LogisticSticks, RobustMixture
+from polyarm.types import Array, IntArray, Rng
+
+PRIOR = LogisticSticks(2, 1, arm_shape=(3.0, 3.0), arm_scale=(2.0, 2.0), wide=(1.0, 2.0), most=8.0)
+
+
+class Rewards(NamedTuple):
+    """Contexts (n, 1), arms and kinds of rewards."""
+
+    contexts: Array
+    arms: IntArray
+    kinds: IntArray
+
+
+def law_of(prior: LogisticSticks) -> Array:
+    return KindsEngine(RobustEngine(RobustMixture(2, 1), fixed_units=True), prior)._law
+
+
+def started(rewards: Rewards, m: int, rng: Rng) -> tuple[Sticks, list[Array]]:
+    """Sticks that hold these rewards; nothing is drawn yet but their omegas."""
+    engine = KindsEngine(RobustEngine(RobustMixture(2, 1), fixed_units=True), PRIOR)
+    columns = np.zeros((6, 2))
+    columns[kernels.UNIT] = 1.0
+    sticks, data = engine._sticks(m, columns), [np.zeros((len(rewards.arms), 4 + 2 * m)) for _ in range(2)]
+    for x, arm, kind in zip(*rewards, strict=True):
+        kernels.take_in(sticks, data[arm], int(arm), x, 0.0, int(kind), stream(rng))
+    return sticks, data
+
+
+def rounds(sticks: Sticks, data: list[Array], law: Array, n: int, rng: Rng, moves: int = 4) -> Array:
+    """Beta of every arm, beta_0 and log lam of the first stick after each of n rounds, (n, 8)."""
+    out = np.empty((n, 8))
+    for row in out:
+        for arm in range(2):
+            kernels.visits(sticks, data[arm], arm, moves, 1, stream(rng))
+        kernels.finish(sticks, 0, 1, law, stream(rng))
+        row[:4] = sticks.fits[:, 0, :, 3].ravel()
+        row[4:6] = sticks.shared[0, 0]
+        row[6:] = np.log(sticks.shared[0, 1])
+    return out
+
+
+def textbook(rewards: Rewards, n: int, rng: Rng) -> Array:
+    """The same by a sampler that scans all rewards of a single stick: Polson, Scott & Windle 2013, and plain Gibbs."""
+    X, y = np.column_stack([rewards.contexts, np.ones(len(rewards.arms))]), rewards.kinds == 0
+    beta, centre, lam = np.zeros((2, 2)), np.zeros(2), np.full(2, 0.5)
+    out = np.empty((n, 8))
+    for row in out:
+        for arm in range(2):
+            mine = rewards.arms == arm
+            omega = np.empty(mine.sum())
+            polya_gamma.fill(X[mine] @ beta[arm], omega, stream(rng))
+            V = np.linalg.inv((X[mine].T * omega) @ X[mine] + np.diag(1 / lam))
+            mean = V @ (X[mine].T @ (y[mine] - 0.5) + centre / lam)
+            beta[arm] = rng.multivariate_normal(mean, V)
+        precision = 1 / np.array(PRIOR.wide) + 2 / lam
+        centre = beta.sum(axis=0) / lam / precision + rng.standard_normal(2) / np.sqrt(precision)
+        squares = ((beta - centre) ** 2).sum(axis=0)
+        drawn = np.full(2, np.inf)
+        while (drawn >= PRIOR.most).any():
+            drawn = (np.array(PRIOR.arm_scale) + squares / 2) / rng.standard_gamma(np.array(PRIOR.arm_shape) + 1)
+        lam = drawn
+        row[:] = [*beta.ravel(), *centre, *np.log(lam)]
+    return out
+
+
+def batch_error(draws: Array, n_batches: int = 40) -> Array:
+    """Standard error of a correlated mean."""
+    means = draws[: len(draws) // n_batches * n_batches].reshape(n_batches, -1, draws.shape[1]).mean(axis=1)
+    return np.asarray(means.std(axis=0, ddof=1) / np.sqrt(n_batches))
+
+
+def z_scores(one: Array, other: Array) -> Array:
+    """Differences of means and of squares, in standard errors."""
+    pairs = [(a, b) for a, b in ((one, other), (one**2, other**2))]
+    return np.concatenate(
+        [(a.mean(axis=0) - b.mean(axis=0)) / np.hypot(batch_error(a), batch_error(b)) for a, b in pairs]
+    )
+
+
+@pytest.fixture(scope="module")
+def problem() -> Rewards:
+    rng = np.random.default_rng(0)
+    return Rewards(rng.standard_normal((24, 1)), rng.integers(2, size=24), (rng.random(24) < 0.75).astype(np.int64))
+
+
+def test_a_long_run_equals_a_textbook_samplers(problem: Rewards) -> None:
+    rng = np.random.default_rng(1)
+    expected = textbook(problem, 12_000, rng)[500:]
+    sticks, data = started(problem, 1, rng)
+    found = rounds(sticks, data, law_of(PRIOR), 40_000, rng)[1000:]
+    assert np.abs(z_scores(found, expected)).max() < 4.5
+
+
+@pytest.mark.parametrize("bug", ["omegas are not redrawn", "a prior twice as wide"])
+def test_planted_bugs_differ_from_the_textbook(problem: Rewards, bug: str) -> None:
+    rng = np.random.default_rng(2)
+    expected = textbook(problem, 12_000, rng)[500:]
+    sticks, data = started(problem, 1, rng)
+    law, moves = law_of(PRIOR), 4
+    if bug == "omegas are not redrawn":
+        moves = 0
+    else:
+        law[kernels.SCALE : kernels.SCALE + 2] *= 4
+    found = rounds(sticks, data, law, 40_000, rng, moves)[1000:]
+    assert np.abs(z_scores(found, expected)).max() > 6
+
+
+def ranks(n_worlds: int, moves: int, seed: int) -> Array:
+    """Ranks, from 0 to 9, of true parameters among nine draws, (n_worlds, 8)."""
+    rng, law = np.random.default_rng(seed), law_of(PRIOR)
+    out = np.empty((n_worlds, 8))
+    for row in out:
+        params = PRIOR.sample_params(2, rng)
+        arms, x = rng.integers(2, size=16), rng.standard_normal((16, 1))
+        kinds = [PRIOR.sample_kind(params, int(arm), at, rng) for arm, at in zip(arms, x, strict=True)]
+        sticks, data = started(Rewards(x, arms, np.array(kinds)), 2, rng)
+        draws = rounds(sticks, data, law, 360, rng, moves)[39::40]
+        truth = [*params.slopes[:, 0].ravel(), *params.centre[0], *np.log(params.spread[0])]
+        row[:] = (draws < truth).sum(axis=0)
+    return out
+
+
+def worst(found: Array) -> float:
+    """Smallest p-value of uniform ranks over the parameters, Bonferroni-corrected."""
+    return 8 * min(float(chisquare(np.bincount(column.astype(int), minlength=10)).pvalue) for column in found.T)
+
+
+def test_ranks_of_the_truth_are_uniform() -> None:
+    assert worst(ranks(600, 6, seed=3)) > 1e-3
+
+
+def test_ranks_find_a_planted_bug() -> None:
+    assert worst(ranks(600, 0, seed=4)) < 1e-4
