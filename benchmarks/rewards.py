@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, as_completed
 from functools import cache
+from os import SEEK_END
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,13 +144,24 @@ def read(path: Path) -> list[Row]:
     ]
 
 
+def last_byte(path: Path) -> bytes:
+    """How a file ends; nothing where there is none."""
+    if not path.exists() or not path.stat().st_size:
+        return b""
+    with path.open("rb") as file:
+        file.seek(-1, SEEK_END)
+        return file.read(1)
+
+
 def append(path: Path, rows: Iterable[Row]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = not path.exists()
+    before = last_byte(path)
     with path.open("a", newline="") as file:
         writer = csv.writer(file)
-        if new:
+        if not before:
             writer.writerow(Row._fields)
+        elif before != b"\n":  # a killed run left half a line
+            file.write("\r\n")
         for row in rows:
             writer.writerow([*row[:5], *(f"{value:.6g}" for value in row[5:8]), row.sources])
 
@@ -237,6 +249,11 @@ def run(given: argparse.Namespace) -> None:
 # Tables
 
 
+def short(value: float, sign: str = "") -> str:
+    """The number with about three digits, never with an exponent."""
+    return format(value, f"{sign}.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f")
+
+
 class Runs(NamedTuple):
     """The runs of one policy on one scenario, by realisation."""
 
@@ -252,7 +269,7 @@ class Runs(NamedTuple):
     def mean(self) -> str:
         values = self.values
         spread = values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.nan
-        return f"{values.mean():.4g} ± {spread:.2g}"
+        return f"{short(values.mean())} ± {short(spread)}"
 
     @property
     def locked(self) -> float:
@@ -291,7 +308,7 @@ def difference(one: Runs, other: Runs) -> str:
     if len(ours) < 2:
         return "-"
     gap = paired_difference(ours, theirs)
-    text = f"{gap.mean:+.3g} ({gap.low:+.3g}, {gap.high:+.3g})"
+    text = f"{short(gap.mean, '+')} ({short(gap.low, '+')}, {short(gap.high, '+')})"
     return f"**{text}**" if gap.low > 0 else text
 
 
@@ -362,7 +379,7 @@ def details(found: dict[str, dict[str, Runs]]) -> None:
             values = runs.values
             worst = max(runs.regret, key=lambda r: runs.regret[r])
             median, high = np.quantile(values, [0.5, 0.95])
-            tail = (f"{median:.4g}", f"{high:.4g}", f"{values.max():.4g} ({worst})", f"{100 * runs.locked:.1f} %")
+            tail = (short(median), short(high), f"{short(values.max())} ({worst})", f"{100 * runs.locked:.1f} %")
             rows.append((name, f"`{policy}`", str(len(values)), runs.mean, *tail, f"{runs.cost:.0f}"))
     print("### Every policy\n")
     table(heads, rows)
@@ -376,7 +393,8 @@ def disguises(found: dict[str, dict[str, Runs]]) -> None:
         for name in names:
             runs = found.get(name, {}).get(OURS)
             if plain and runs:
-                tail = f"{np.quantile(runs.values, 0.95):.4g}", f"{runs.values.max():.4g}", f"{100 * runs.locked:.1f} %"
+                high, top = float(np.quantile(runs.values, 0.95)), float(runs.values.max())
+                tail = short(high), short(top), f"{100 * runs.locked:.1f} %"
                 rows.append((name, str(len(runs.regret)), runs.mean, *tail, difference(runs, plain)))
     print("### Disguises\n")
     table(("scenario", "R", "mean ± se", "p95", "worst", "locked in", "minus the clean case (95 % CI)"), rows)
