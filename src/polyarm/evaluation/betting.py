@@ -20,7 +20,7 @@ from polyarm.evaluation.intervals import Interval
 from polyarm.types import Array
 
 SHARE = 0.5  # largest share c of the capital that can be lost in one bet
-BLOCK = 256  # rows whose bets are settled together
+BLOCK = 64  # rows whose bets are settled together; few, so that candidates are ruled out early
 FINEST = 1e-5  # smallest distance of a candidate from an end of the range, as a share of the range
 
 

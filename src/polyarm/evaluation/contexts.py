@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyarm.errors import CONTEXT_LIMIT
-from polyarm.evaluation.ledger import Sieve
 from polyarm.evaluation.sources import pyarrow
 from polyarm.types import Array
 
@@ -14,39 +13,51 @@ MAX_CATEGORIES = 100  # a column with more different texts is a name, not a cate
 
 
 class NumberColumn(NamedTuple):
-    """A number or a flag, as it is."""
+    """A number or a flag, as it is; where some are missing, they stand at `fill` and a second entry marks them."""
 
     name: str
+    fill: float = 0.0
+    n_missing: int = 0
 
     @property
     def width(self) -> int:
         """Entries of the context."""
-        return 1
+        return 1 + (self.n_missing > 0)
 
-    def encode(self, values: Any, out: Array, sieve: Sieve) -> None:
+    def encode(self, values: Any, out: Array) -> None:
         """Write the column's entries."""
-        out[:, 0] = to_numbers(values)
-        with np.errstate(invalid="ignore"):
-            sieve.require(np.abs(out[:, 0]) <= CONTEXT_LIMIT, f"{self.name} is missing, not finite or too large")
-        np.nan_to_num(out, copy=False, posinf=0.0, neginf=0.0)
+        numbers = to_numbers(values)
+        known = is_usable(numbers)
+        out[:, 0] = np.where(known, numbers, self.fill)
+        if self.n_missing:
+            out[:, 1] = ~known
 
 
 class CategoryColumn(NamedTuple):
-    """A text; one entry of 0 or 1 for every category but the first."""
+    """A text; one entry of 0 or 1 for every category but the first, and one for missing ones where there are any."""
 
     name: str
     categories: tuple[str, ...]
+    n_missing: int = 0
 
     @property
     def width(self) -> int:
         """Entries of the context."""
-        return len(self.categories) - 1
+        return len(self.categories) - 1 + (self.n_missing > 0)
 
-    def encode(self, values: Any, out: Array, sieve: Sieve) -> None:
+    def encode(self, values: Any, out: Array) -> None:
         """Write the column's entries."""
         codes = positions(values, self.categories)
-        sieve.require(codes >= 0, f"{self.name} is missing")
-        out[:] = codes[:, None] == np.arange(1, len(self.categories))
+        known = len(self.categories) - 1
+        out[:, :known] = codes[:, None] == np.arange(1, len(self.categories))
+        if self.n_missing:
+            out[:, known] = codes < 0
+
+
+def is_usable(numbers: Array) -> np.ndarray:
+    """Which numbers are finite and of sane size."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(numbers) <= CONTEXT_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -66,12 +77,12 @@ class Encoder:
         """Entries of a context."""
         return sum(column.width for column in self.columns)
 
-    def encode(self, batch: Any, sieve: Sieve) -> Array:
-        """Contexts of a batch, (n, width); rows that cannot be used are set aside."""
+    def encode(self, batch: Any) -> Array:
+        """Contexts of a batch, (n, width)."""
         out = np.empty((batch.num_rows, self.width))
         start = 0
         for column in self.columns:
-            column.encode(batch.column(column.name), out[:, start : start + column.width], sieve)
+            column.encode(batch.column(column.name), out[:, start : start + column.width])
             start += column.width
         return out
 

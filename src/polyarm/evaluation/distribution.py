@@ -9,9 +9,8 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import stats
 
-from polyarm.evaluation.intervals import Interval, reach_of_bernstein
+from polyarm.evaluation.intervals import Interval, normal_quantile, reach_of_bernstein
 from polyarm.types import Array, IntArray
 
 SIZE = 8192
@@ -76,7 +75,7 @@ class WeightedRewards:
             return Interval(-math.inf, math.inf)
         below = self.rewards <= q
         squares = float(((below - p) ** 2 * self.sums[SQUARE]).sum())
-        reach = float(stats.norm.ppf(0.5 + 0.5 * level)) * math.sqrt(squares) / self.total
+        reach = normal_quantile(level) * math.sqrt(squares) / self.total
         return self._between(p - reach, p + reach)
 
     def quantile_bernstein(self, p: float, largest_weight: float, level: float) -> Interval:
@@ -106,5 +105,5 @@ class WeightedRewards:
         a, b = (q - value) - q / p, 1 / p
         inner = a * a * w2[below] + 2 * a * b * w2r[below] + b * b * w2rr[below]
         variance = float(inner.sum() + (q - value) ** 2 * w2[~below].sum())
-        reach = float(stats.norm.ppf(0.5 + 0.5 * level)) * math.sqrt(max(variance, 0.0)) / self.total
+        reach = normal_quantile(level) * math.sqrt(max(variance, 0.0)) / self.total
         return Interval(value - reach, value + reach)

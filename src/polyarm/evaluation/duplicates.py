@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyarm.evaluation.contexts import as_text
+from polyarm.evaluation.sources import pyarrow
 from polyarm.types import Codes, IntArray
 
 CAPACITY = 1 << 20
@@ -18,16 +19,25 @@ WORDS = np.random.default_rng(0x1D5).integers(0, 1 << 64, 4096, dtype=np.uint64,
 
 
 def hashes(ids: Any) -> Codes:
-    """A 64-bit hash of every id (multilinear over its bytes, then mixed), (n,)."""
-    texts = np.array(as_text(ids).fill_null("").to_pylist(), dtype=np.bytes_)
-    width = max(texts.dtype.itemsize, 1)
-    raw = texts.view(np.uint8).reshape(len(texts), -1) if len(texts) else np.zeros((0, width), np.uint8)
-    out = np.zeros(len(texts), np.uint64)
-    for j in range(raw.shape[1]):
-        out += (raw[:, j].astype(np.uint64) + np.uint64(j == 0)) * WORDS[j % len(WORDS)]
-    out ^= out >> np.uint64(29)
-    out *= np.uint64(0xBF58476D1CE4E5B9)
-    return out ^ (out >> np.uint64(32))
+    """A 64-bit hash of every id, (n,): whole numbers as they are, texts by a multilinear sum over their bytes; mixed."""
+    types = pyarrow().types
+    if types.is_integer(ids.type) and not ids.null_count:
+        return mixed(ids.to_numpy(zero_copy_only=False).astype(np.uint64))
+    texts = np.array(as_text(ids).fill_null("").to_pylist(), dtype=np.str_)
+    raw = np.strings.encode(texts, "utf-8")
+    width = max(raw.dtype.itemsize, 1)
+    letters = raw.view(np.uint8).reshape(len(raw), width) if len(raw) else np.zeros((0, width), np.uint8)
+    out = np.zeros(len(raw), np.uint64)
+    for j in range(width):
+        out += letters[:, j].astype(np.uint64) * WORDS[j % len(WORDS)]
+    return mixed(out)
+
+
+def mixed(codes: Codes) -> Codes:
+    """Codes whose every bit depends on all bits of the given ones (the finaliser of SplitMix64)."""
+    codes = (codes ^ (codes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    codes = (codes ^ (codes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return codes ^ (codes >> np.uint64(31))
 
 
 @dataclass

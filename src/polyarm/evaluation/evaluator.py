@@ -19,7 +19,7 @@ from polyarm.evaluation.result import Difference, Estimate, Evaluation
 from polyarm.evaluation.reward_models import make_model
 from polyarm.evaluation.settings import Settings
 from polyarm.evaluation.survey import Survey, survey
-from polyarm.evaluation.targets import columns_of, make_target, named_targets
+from polyarm.evaluation.targets import arms_of_bandits, columns_of, loaded, make_target, named_targets
 
 ESTIMATED = "estimated propensities"
 
@@ -66,12 +66,12 @@ def evaluate(
     """
     settings = Settings.of(estimators, interval, level, clip, switch, reward_range, min_propensity, seed)
     names = Names(arm, reward, propensity, probabilities, id, time, None if context is None else tuple(context))
-    asked = named_targets(target)
+    asked = loaded(named_targets(target))
     try:
         looking, fitting, playing, drawing, resampling = np.random.default_rng(seed).spawn(5)
     except (TypeError, ValueError):
         raise InvalidArgument(f"seed must be a non-negative integer, got {seed!r}") from None
-    seen = survey(log, names, arms, columns_of(asked), looking)
+    seen = survey(log, names, arms, columns_of(asked), arms_of_bandits(asked), looking)
     if not len(seen.sample):
         raise InvalidArgument(f"log must have rows that can be used, got none: {first_reason(seen)}")
     known = bool(seen.log.names.propensity or seen.log.names.probabilities)
@@ -147,7 +147,7 @@ def conclude(
             differences.append(Difference(first, second, one.estimator, value, se, *found, how, label))
     log = describe(run, seen, ledger, known)
     diagnoses = [diagnose_one(run, target.name, log) for target in run.targets]
-    notes = [*run.notes(), *notes_of(settings, limits)]
+    notes = [*missing_notes(seen), *run.notes(), *notes_of(settings, limits)]
     return Evaluation(
         tuple(estimates),
         tuple(differences),
@@ -174,6 +174,15 @@ def notes_of(settings: Settings, limits: Limits) -> list[str]:
     if settings.interval == "betting" and {"clipped", "switch", "direct"} & set(settings.means):
         out.append("There is no confidence sequence for clipped, switch and direct estimates, which are biased.")
     return out
+
+
+def missing_notes(seen: Survey) -> list[str]:
+    """Context columns that have gaps; their rows are used."""
+    return [
+        f"Context {column.name} is missing or no sane number in some rows, which are used and marked for the models."
+        for column in seen.log.encoder.columns
+        if column.n_missing
+    ]
 
 
 def describe(run: Pass, seen: Survey, ledger: Ledger, known: bool) -> LogDiagnosis:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special
 
 from polyarm.types import Array, Rng
 
@@ -24,14 +24,21 @@ class Interval(NamedTuple):
 NOWHERE = Interval(-math.inf, math.inf)
 
 
+def normal_quantile(level: float) -> float:
+    """Standard errors on either side that hold a share `level` of a normal distribution."""
+    return float(special.ndtri(0.5 + 0.5 * level))
+
+
 def normal(value: float, se: float, level: float) -> Interval:
     """Value and standard error as if normal."""
-    reach = float(stats.norm.ppf(0.5 + 0.5 * level)) * se
+    reach = normal_quantile(level) * se
     return Interval(value - reach, value + reach)
 
 
 def bootstrap(columns: Sequence[Array], statistic: Callable[..., Array], level: float, rng: Rng) -> Interval:
     """Bias-corrected and accelerated bootstrap (Efron 1987) of a function of the columns' sums, by resampling rows."""
+    from scipy import stats  # takes a while to load, and only this needs it
+
     value = float(statistic(*(column.sum() for column in columns)))
     if len(columns[0]) < 2 or not math.isfinite(value):
         return NOWHERE

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from polyarm.errors import InvalidArgument
+from polyarm.bandit import Bandit
+from polyarm.errors import InvalidArgument, require
 from polyarm.evaluation.log import Rows
 from polyarm.evaluation.outlook import Outlook, whole_outlook
 from polyarm.evaluation.reward_models import N_FOLDS, Scales, fold_of
@@ -128,25 +129,36 @@ class Replayed:
         return whole._replace(kept=kept)
 
 
-def is_bandit(target: Any) -> bool:
-    """Whether the target is a bandit of ours."""
-    return hasattr(target, "choose_many") and hasattr(target, "learn")
-
-
 @dataclass(frozen=True)
 class BanditTarget:
-    """A bandit as it stands: it learns nothing from the log."""
+    """A bandit as it stands: it learns nothing from the log, and the log leaves no trace in it."""
 
     name: str
-    bandit: Any
-    order: tuple[int, ...]
+    saved: bytes
     columns: tuple[str, ...]
+    arms: tuple[str, ...]
 
     @staticmethod
-    def of(name: str, bandit: Any, survey: Survey, rng: Rng) -> "BanditTarget":
-        """The bandit, whose arms must be among the log's."""
-        raise InvalidArgument(f"target {name} must be a policy, got a bandit")
+    def of(name: str, bandit: Bandit, survey: Survey) -> "BanditTarget":
+        """The bandit, whose arms must be among the log's and whose context columns the log must have."""
+        log = survey.log
+        columns = tuple(bandit.settings.schema.names)
+        for column in columns:
+            rule = f"a bandit whose context columns the log has ({', '.join(log.wanted())})"
+            require(column in log.wanted(), f"target {name}", rule, column)
+        unknown = [arm for arm in bandit.arms if arm not in log.arms]
+        require(not unknown, f"target {name}", f"a bandit over the arms {', '.join(log.arms[:20])}", unknown)
+        return BanditTarget(name, bandit.to_bytes(), columns, log.arms)
 
     def outlook(self, rows: Rows) -> Outlook:
         """What it would have done in these rows."""
-        raise NotImplementedError
+        out = np.zeros((len(rows), len(self.arms)))
+        if len(rows):
+            bandit = Bandit.from_bytes(self.saved)  # a copy of every batch's own: it notes all that it decides
+            contexts = rows.batch.select(list(self.columns)) if self.columns else len(rows)
+            ids = [f"evaluated row {number}" for number in rows.numbers]
+            decisions = bandit.choose_many(contexts, ids=ids)
+            for j, arm in enumerate(decisions[0].probabilities):
+                if arm in self.arms:
+                    out[:, self.arms.index(arm)] = decisions.probabilities[:, j]
+        return whole_outlook(out, rows)

@@ -81,6 +81,7 @@ class Log:
     encoder: Encoder
     n_rows: int
     extra: tuple[str, ...] = ()
+    n_listed: int | None = None  # entries of a vector of probabilities; None where fewer than arms are all right
 
     def rows(self, ledger: Ledger) -> Iterator[Rows]:
         """The rows to use, batch by batch; the others go to the ledger."""
@@ -108,7 +109,7 @@ class Log:
         rewards = self._rewards(batch.column(names.reward), sieve)
         probabilities = self._probabilities(batch, sieve)
         propensities = self._propensities(batch, arms, probabilities, sieve)
-        contexts = self.encoder.encode(batch, sieve)
+        contexts = self.encoder.encode(batch)
         if sieve.good.all():
             return Rows(numbers, arms, rewards, propensities, probabilities, contexts, batch)
         good = sieve.good
@@ -144,29 +145,32 @@ class Log:
         name = self.names.probabilities
         if name is None:
             return None
-        table, whole = vectors(batch.column(name), len(self.arms))
-        sieve.require(whole, f"{name} is not one probability for each of the {len(self.arms)} arms")
+        table, lengths = vectors(batch.column(name), len(self.arms))
+        whole = lengths == self.n_listed if self.n_listed is not None else (lengths > 0) & (lengths <= len(self.arms))
+        sieve.require(whole, f"{name} is not one probability for each of the {self.n_listed or len(self.arms)} arms")
         with np.errstate(invalid="ignore"):
             sums = np.abs(table.sum(axis=1) - 1) <= len(self.arms) * ROUNDING + 1e-9
             sieve.require((table >= 0).all(axis=1) & sums, f"{name} is not a vector of probabilities that sum to 1")
         return table
 
 
-def vectors(values: Any, width: int) -> tuple[Array, np.ndarray]:
-    """A column of lists as a matrix (n, width), and which rows are lists of that length."""
+def vectors(values: Any, width: int) -> tuple[Array, IntArray]:
+    """A column of lists as a matrix (n, width), zeros where a list ends early, and the lengths of the lists.
+
+    What is no list, or too long, has length -1.
+    """
     import pyarrow.compute as pc
 
-    pa = pyarrow()
+    types = pyarrow().types
     out = np.zeros((len(values), width))
-    if not (
-        pa.types.is_list(values.type) or pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type)
-    ):
-        return out, np.zeros(len(values), bool)
-    lengths = np.asarray(pc.list_value_length(values).fill_null(-1))
-    whole = lengths == width
-    flat = to_numbers(pc.list_flatten(values.filter(pa.array(whole))))
-    out[whole] = flat.reshape(-1, width)
-    return out, whole
+    if not (types.is_list(values.type) or types.is_large_list(values.type) or types.is_fixed_size_list(values.type)):
+        return out, np.full(len(values), -1)
+    lengths = np.asarray(pc.list_value_length(values).fill_null(-1), dtype=np.int64)
+    lengths = np.where(lengths <= width, lengths, -1)
+    flat = to_numbers(pc.list_flatten(values.filter(pyarrow().array(lengths >= 0))))
+    inside = np.arange(width) < lengths[:, None]
+    out[inside] = flat
+    return out, lengths
 
 
 def open_log(log: Any, names: Names) -> tuple[Source, Names]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from polyarm.evaluation.log import Rows
 from polyarm.types import Array
@@ -86,7 +86,7 @@ class PropensityTest:
         z[~tested] = 0.0
         n_tests = int(tested.sum())
         a, j = np.unravel_index(int(np.abs(z).argmax()), z.shape)
-        p_value = min(1.0, n_tests * float(2 * stats.norm.sf(abs(z[a, j]))))
+        p_value = min(1.0, n_tests * float(2 * special.ndtr(-abs(z[a, j]))))
         return PropensityVerdict(p_value, self._words(int(a), int(j), arms), n_tests)
 
     def _tested(self) -> np.ndarray:

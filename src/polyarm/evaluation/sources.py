@@ -1,14 +1,15 @@
 """Where a log comes from: files, frames, Arrow, a saved bandit; always read as record batches."""
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from polyarm.errors import BrokenFile, InvalidArgument, require_extra, shown
 
-BATCH_ROWS = 65_536
+BATCH_ROWS = 32_768
 TEXT_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
@@ -22,6 +23,11 @@ class Source(Protocol):
 
     def kind(self, name: str) -> Any:
         """Arrow type that a column was found to have."""
+        ...
+
+    @property
+    def arms(self) -> tuple[str, ...] | None:
+        """The arms in the order of the logged probabilities, where the log says so itself."""
         ...
 
     @property
@@ -42,12 +48,12 @@ def pyarrow() -> Any:
 def open_source(log: Any) -> Source:
     """The log as a source: a path, an Arrow table or dataset, a pandas or Polars frame, columns by name, a bandit."""
     pa = pyarrow()
-    dataset = require_extra("pyarrow.dataset", "evaluation")
     if isinstance(log, (str, Path)):
         return open_path(Path(log))
-    if isinstance(log, dataset.Dataset):
+    dataset = sys.modules.get("pyarrow.dataset")
+    if dataset is not None and isinstance(log, dataset.Dataset):
         return DatasetSource(log)
-    if hasattr(log, "log") and callable(log.log):
+    if is_bandit(log):
         log = log.log()
     try:
         if isinstance(log, Mapping):
@@ -67,16 +73,34 @@ def open_path(path: Path) -> Source:
         return open_source(load_bandit(path))
     if path.name.endswith(TEXT_ENDINGS):
         return TextSource(path)
-    pa, dataset = pyarrow(), require_extra("pyarrow.dataset", "evaluation")
+    pa = pyarrow()
     try:
-        return DatasetSource(dataset.dataset(path, format="parquet"))
+        if path.is_dir() and any(part.is_dir() for part in path.iterdir()):  # partitions, which a dataset knows about
+            return DatasetSource(require_extra("pyarrow.dataset", "evaluation").dataset(path, format="parquet"))
+        return ParquetSource.of(path)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise BrokenFile(f"log must be a CSV file, a Parquet file or a folder of such, got {path}: {error}") from None
 
 
+def arms_in(metadata: Any) -> tuple[str, ...] | None:
+    """The arms that a bandit wrote into its log's metadata."""
+    try:
+        return tuple(json.loads((metadata or {})[b"polyarm"])["arms"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def load_bandit(path: Path) -> Any:
     """The bandit that was saved to a file."""
-    return import_module("polyarm.bandit").Bandit.load(path)
+    from polyarm.bandit import Bandit
+
+    return Bandit.load(path)
+
+
+def is_bandit(value: Any) -> bool:
+    """Whether this is a bandit of ours; nobody can have one who has not loaded the module."""
+    module = sys.modules.get("polyarm.bandit")
+    return module is not None and isinstance(value, module.Bandit)
 
 
 @dataclass(frozen=True)
@@ -95,14 +119,59 @@ class TableSource:
         """Arrow type of a column."""
         return self.table.schema.field(name).type
 
+    @property
+    def arms(self) -> tuple[str, ...] | None:
+        """The arms that the table's metadata names."""
+        return arms_in(self.table.schema.metadata)
+
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows in order, as record batches of these columns."""
         yield from self.table.select(list(columns)).to_batches(max_chunksize=BATCH_ROWS)
 
 
 @dataclass(frozen=True)
+class ParquetSource:
+    """Parquet files one after another, in the order of their names, a batch at a time."""
+
+    files: tuple[Path, ...]
+    schema: Any
+    arms: tuple[str, ...] | None
+    broken_lines: int = 0
+
+    @staticmethod
+    def of(path: Path) -> "ParquetSource":
+        """A file, or all Parquet files of a folder; arms are only ever added, so the longest list holds all."""
+        parquet = require_extra("pyarrow.parquet", "evaluation")
+        files = tuple(sorted(path.glob("*.parquet"))) if path.is_dir() else (path,)
+        if not files:
+            raise BrokenFile(f"log must be a folder with Parquet files, got {path}")
+        schemas = [parquet.read_schema(file) for file in files]
+        listed = [names for names in (arms_in(schema.metadata) for schema in schemas) if names]
+        return ParquetSource(files, schemas[0], max(listed, key=len, default=None))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.schema.names)
+
+    def kind(self, name: str) -> Any:
+        """Arrow type of a column."""
+        return self.schema.field(name).type
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows in order, as record batches of these columns."""
+        pa, parquet = pyarrow(), require_extra("pyarrow.parquet", "evaluation")
+        for path in self.files:
+            try:
+                with parquet.ParquetFile(path, pre_buffer=False) as file:
+                    yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False)
+            except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+                raise BrokenFile(f"log must be readable to its end, got {path}: {error}") from None
+
+
+@dataclass(frozen=True)
 class DatasetSource:
-    """Parquet files, or any other dataset of pyarrow's, read a little ahead and never whole."""
+    """Any dataset of pyarrow's, read a little ahead and never whole."""
 
     dataset: Any
     broken_lines: int = 0
@@ -115,6 +184,12 @@ class DatasetSource:
     def kind(self, name: str) -> Any:
         """Arrow type of a column."""
         return self.dataset.schema.field(name).type
+
+    @property
+    def arms(self) -> tuple[str, ...] | None:
+        """The arms that the files' metadata name: arms are only ever added, so the longest list holds all."""
+        found = [arms_in(fragment.physical_schema.metadata) for fragment in self.dataset.get_fragments()]
+        return max((names for names in found if names), key=len, default=None)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows in order, as record batches of these columns."""
@@ -161,6 +236,11 @@ class TextSource:
     def kind(self, name: str) -> Any:
         """Arrow type that the column's first rows have."""
         return self._kinds[name]
+
+    @property
+    def arms(self) -> tuple[str, ...] | None:
+        """A text file names no arms."""
+        return None
 
     def _layout(self) -> Any:
         csv = require_extra("pyarrow.csv", "evaluation")

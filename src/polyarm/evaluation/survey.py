@@ -15,6 +15,7 @@ from polyarm.evaluation.contexts import (
     NumberColumn,
     as_text,
     is_text,
+    is_usable,
     to_numbers,
 )
 from polyarm.evaluation.ledger import Ledger
@@ -54,6 +55,8 @@ class Looking:
     n_rows: int = 0
     arms: Counter[str] = field(default_factory=Counter)
     texts: dict[str, set[str]] = field(default_factory=dict)
+    missing: Counter[str] = field(default_factory=Counter)
+    sums: dict[str, float] = field(default_factory=dict)
     smallest: float = np.inf
     lowest: float = np.inf
     highest: float = -np.inf
@@ -61,7 +64,7 @@ class Looking:
     numbers: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     rows: Any = None
 
-    def look(self, batch: Any, names: Names, rng: Rng) -> None:
+    def look(self, batch: Any, names: Names, numbers: Sequence[str], rng: Rng) -> None:
         """Take a batch in."""
         counted = as_text(batch.column(names.arm)).value_counts().to_pylist()
         self.arms.update({row["values"]: row["counts"] for row in counted if row["values"] is not None})
@@ -71,6 +74,12 @@ class Looking:
         for name, found in self.texts.items():
             if len(found) <= MAX_CATEGORIES:
                 found.update(t for t in as_text(batch.column(name)).unique().to_pylist() if t is not None)
+            self.missing[name] += batch.column(name).null_count
+        for name in numbers:
+            values = to_numbers(batch.column(name))
+            usable = is_usable(values)
+            self.missing[name] += len(values) - int(usable.sum())
+            self.sums[name] = self.sums.get(name, 0.0) + float(values[usable].sum())
         if names.propensity:
             values = to_numbers(batch.column(names.propensity))
             self.smallest = min(self.smallest, float(values[(values > 0) & (values <= 1)].min(initial=np.inf)))
@@ -80,6 +89,11 @@ class Looking:
         self.highest = max(self.highest, float(rewards.max(initial=-np.inf)))
         self._sample(batch, rng)
         self.n_rows += batch.num_rows
+
+    def number(self, name: str) -> NumberColumn:
+        """A column of numbers, its missing entries filled by the mean of the others."""
+        known = max(self.n_rows - self.missing[name], 1)
+        return NumberColumn(name, self.sums[name] / known, self.missing[name])
 
     def _sample(self, batch: Any, rng: Rng) -> None:
         """Keep the rows with the smallest of independent uniform keys: a uniform sample, whole while it fits."""
@@ -98,8 +112,10 @@ class Looking:
             self.keys, self.numbers = self.keys[keep], self.numbers[keep]
 
 
-def survey(log: Any, names: Names, arms: Sequence[Any] | None, extra: Sequence[str], rng: Rng) -> Survey:
-    """Look at a log once; `extra` are columns that targets read."""
+def survey(
+    log: Any, names: Names, arms: Sequence[Any] | None, extra: Sequence[str], more_arms: Sequence[str], rng: Rng
+) -> Survey:
+    """Look at a log once; `extra` are columns that targets read, `more_arms` are arms that targets have."""
     source, found = open_log(log, names)
     for name in extra:
         require(name in source.names, "target", f"a column of the log ({', '.join(source.names)})", name)
@@ -107,15 +123,15 @@ def survey(log: Any, names: Names, arms: Sequence[Any] | None, extra: Sequence[s
     numbers, texts, left_out = sort_columns(source, candidates, names.context is not None)
     some = [found.arm, found.reward, found.propensity, found.probabilities, found.id]
     wanted = list(dict.fromkeys([*(name for name in some if name), *numbers, *texts, *extra]))
-    looking = look_through(source, wanted, found, texts, rng)
+    looking = look_through(source, wanted, found, numbers, texts, rng)
     if not looking.n_rows:
         raise BrokenFile("log must have at least one row, got none")
-    columns: list[NumberColumn | CategoryColumn] = [NumberColumn(name) for name in numbers]
+    columns: list[NumberColumn | CategoryColumn] = [looking.number(name) for name in numbers]
     for name in texts:
         if mostly_numbers(looking.texts[name]):
-            columns.append(NumberColumn(name))
+            columns.append(NumberColumn(name, n_missing=looking.n_rows))  # how many are no numbers was not counted
         elif 1 <= len(looking.texts[name]) <= MAX_CATEGORIES:
-            columns.append(CategoryColumn(name, tuple(sorted(looking.texts[name]))))
+            columns.append(CategoryColumn(name, tuple(sorted(looking.texts[name])), looking.missing[name]))
         elif names.context is not None:
             raise InvalidArgument(
                 f"context must be columns of numbers or of at most {MAX_CATEGORIES} texts, got {name!r}"
@@ -123,8 +139,14 @@ def survey(log: Any, names: Names, arms: Sequence[Any] | None, extra: Sequence[s
         else:
             left_out.append(name)
     columns.sort(key=lambda column: candidates.index(column.name))
-    known = arms_of(looking.arms, arms)
-    opened = Log(source, found, known, Encoder(tuple(columns), tuple(left_out)), looking.n_rows, tuple(extra))
+    listed = source.arms if arms is None else None
+    known = arms_of(looking.arms, arms if listed is None else listed)
+    if arms is None:
+        known = (*known, *(arm for arm in (*more_arms, *sorted(looking.arms)) if arm not in known))
+        known = tuple(dict.fromkeys(known))
+    width = None if listed is not None else len(arms or looking.arms)
+    encoder = Encoder(tuple(columns), tuple(left_out))
+    opened = Log(source, found, known, encoder, looking.n_rows, tuple(extra), width)
     pa = pyarrow()
     whole = looking.rows.combine_chunks().to_batches()
     batch = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=looking.rows.schema)
@@ -136,14 +158,16 @@ def survey(log: Any, names: Names, arms: Sequence[Any] | None, extra: Sequence[s
     return Survey(opened, sample, dict(looking.arms), smallest, (looking.lowest, looking.highest))
 
 
-def look_through(source: Source, wanted: list[str], names: Names, texts: list[str], rng: Rng) -> Looking:
+def look_through(
+    source: Source, wanted: list[str], names: Names, numbers: list[str], texts: list[str], rng: Rng
+) -> Looking:
     """Read the whole log once; where a text file has a value of another type, again as text."""
     streams = rng.spawn(2)
     for stream in streams:
         looking = Looking(texts={name: set() for name in texts})
         try:
             for batch in source.batches(wanted):
-                looking.look(batch, names, stream)
+                looking.look(batch, names, numbers, stream)
         except Unreadable:
             if not isinstance(source, TextSource) or stream is streams[1]:
                 raise

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from polyarm.errors import InvalidArgument, UnknownName, require, shown
-from polyarm.evaluation import learners
 from polyarm.evaluation.contexts import is_text, positions, to_numbers
 from polyarm.evaluation.log import Rows, vectors
 from polyarm.evaluation.outlook import Outlook, Target, require_probabilities, whole_outlook
-from polyarm.evaluation.sources import load_bandit
+from polyarm.evaluation.sources import is_bandit, load_bandit
 from polyarm.evaluation.survey import Survey
 from polyarm.types import Array, Rng
 
@@ -41,8 +40,9 @@ class Column:
         """What the column says."""
         values = rows.batch.column(self.column)
         if hasattr(values.type, "value_type") and not hasattr(values.type, "index_type"):
-            table, right = vectors(values, len(self.arms))
-            require(bool(right.all()), f"target {self.name}", f"lists of {len(self.arms)} probabilities", values.type)
+            table, lengths = vectors(values, len(self.arms))
+            right = bool((lengths == len(self.arms)).all())
+            require(right, f"target {self.name}", f"lists of {len(self.arms)} probabilities", lengths.tolist())
             return whole_outlook(require_probabilities(table, (len(rows), len(self.arms)), self.name), rows)
         if is_text(getattr(values.type, "value_type", values.type)):
             return self._chosen(positions(values, self.arms), rows)
@@ -138,21 +138,34 @@ def label(target: Any) -> str:
     return str(getattr(inner, "__name__", type(target).__name__))
 
 
+def loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The targets, with files of bandits loaded."""
+    return {name: load_bandit(Path(target)) if is_file(target) else target for name, target in asked.items()}
+
+
+def is_file(target: Any) -> bool:
+    """Whether the target is the file of a bandit."""
+    return isinstance(target, Path) or (isinstance(target, str) and target.endswith(".polyarm"))
+
+
 def columns_of(asked: Mapping[str, Any]) -> list[str]:
-    """Columns of the log that the targets read."""
+    """Columns of the log that the targets read and that are no context of the log."""
     return [t.removeprefix("column:") for t in asked.values() if isinstance(t, str) and t.startswith("column:")]
+
+
+def arms_of_bandits(asked: Mapping[str, Any]) -> list[str]:
+    """Arms that targets play, whether or not the log knows them."""
+    return [arm for target in asked.values() if is_bandit(target) for arm in target.arms]
 
 
 def make_target(name: str, asked: Any, survey: Survey, rng: Rng) -> Target:
     """The target that was asked for."""
     log = survey.log
     arms, columns = log.arms, tuple(log.encoder.names)
-    if isinstance(asked, Path) or (isinstance(asked, str) and asked.endswith(".polyarm")):
-        asked = load_bandit(Path(asked))
     if isinstance(asked, Vectorised):
         return VectorisedFunction(name, asked.function, columns, arms)
-    if learners.is_bandit(asked):
-        return learners.BanditTarget.of(name, asked, survey, rng)
+    if is_bandit(asked):
+        return make_learner(name, asked, survey, rng)
     if callable(asked):
         return Function(name, asked, columns, arms)
     if not isinstance(asked, str):
@@ -166,6 +179,16 @@ def make_target(name: str, asked: Any, survey: Survey, rng: Rng) -> Target:
         return Constant(name, np.eye(len(arms))[arms.index(arm)])
     if kind == "column":
         return Column(name, rest, arms)
+    return make_learner(name, asked, survey, rng)
+
+
+def make_learner(name: str, asked: Any, survey: Survey, rng: Rng) -> Target:
+    """The bandit or policy as a target."""
+    from polyarm.evaluation import learners  # loads the compiler, which other targets do not need
+
+    if is_bandit(asked):
+        return learners.BanditTarget.of(name, asked, survey)
+    kind, _, rest = asked.partition(":")
     try:
         if kind == "replay":
             return learners.Replayed.of(name, rest, survey, rng)
@@ -173,5 +196,5 @@ def make_target(name: str, asked: Any, survey: Survey, rng: Rng) -> Target:
     except UnknownName:
         raise UnknownName(
             "target must be uniform, an arm (arm:NAME), a column (column:NAME), a policy's name, replay:POLICY, a "
-            f"saved bandit (.polyarm) or a function, got {shown(asked)}; the arms are {', '.join(arms[:20])}"
+            f"saved bandit (.polyarm) or a function, got {shown(asked)}; the arms are {', '.join(survey.log.arms[:20])}"
         ) from None
