@@ -19,7 +19,7 @@ WORDS = np.random.default_rng(0x1D5).integers(0, 1 << 64, 4096, dtype=np.uint64,
 
 
 def hashes(ids: Any) -> Codes:
-    """A 64-bit hash of every id, (n,): whole numbers as they are, texts by a multilinear sum over their bytes; mixed."""
+    """A 64-bit hash of every id, (n,): whole numbers as they are, texts by a sum over their bytes; mixed."""
     types = pyarrow().types
     if types.is_integer(ids.type) and not ids.null_count:
         return mixed(ids.to_numpy(zero_copy_only=False).astype(np.uint64))

@@ -10,6 +10,7 @@ from polyarm.errors import InvalidArgument, require
 from polyarm.evaluation.log import Rows
 from polyarm.evaluation.outlook import Outlook, whole_outlook
 from polyarm.evaluation.reward_models import N_FOLDS, Scales, fold_of
+from polyarm.evaluation.sources import pyarrow
 from polyarm.evaluation.survey import Survey
 from polyarm.policies import make_policy
 from polyarm.types import Array, Rng
@@ -155,7 +156,8 @@ class BanditTarget:
         out = np.zeros((len(rows), len(self.arms)))
         if len(rows):
             bandit = Bandit.from_bytes(self.saved)  # a copy of every batch's own: it notes all that it decides
-            contexts = rows.batch.select(list(self.columns)) if self.columns else len(rows)
+            table = pyarrow().Table.from_batches([rows.batch])
+            contexts = table.select(list(self.columns)) if self.columns else len(rows)
             ids = [f"evaluated row {number}" for number in rows.numbers]
             decisions = bandit.choose_many(contexts, ids=ids)
             for j, arm in enumerate(decisions[0].probabilities):

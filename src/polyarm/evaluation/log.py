@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +52,8 @@ class Names:
         return [name for name in names if name not in taken]
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """Checked rows of one batch.
 
     numbers (n,) places in the log, arms (n,) codes, rewards (n,), propensities (n,), probabilities (n, A) or None where

@@ -1,6 +1,7 @@
 """All that is kept of a log while its rows go by."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class Pass:
             return
         if self.guess is not None:
             p = self.guess.probabilities(rows)
-            rows = rows._replace(propensities=p[np.arange(len(rows)), rows.arms])
+            rows = replace(rows, propensities=p[np.arange(len(rows)), rows.arms])
         self._check_log(rows)
         expected = None if self.rewards is None else self.rewards.expected(rows)
         if expected is not None and self.settings.interval in ("empirical-bernstein", "betting"):

@@ -17,7 +17,7 @@ from polyarm.evaluation.survey import Survey
 from polyarm.types import Array, IntArray
 
 SHRINKAGE = 1.0
-FIT_ROWS = 8_000
+FIT_ROWS = 4_000
 FLOOR = 1e-4  # no arm is taken for less likely than this
 
 
@@ -101,7 +101,7 @@ def fit_softmax(contexts: Array, numbers: IntArray, arms: IntArray, n_arms: int,
 
     start = np.zeros((x.shape[1], n_arms))
     start[0] = np.log((played.sum(axis=0) + 0.5) / (len(x) + 0.5 * n_arms))
-    found = optimize.minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    found = optimize.minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 100})
     return Softmax(found.x.reshape(start.shape), scales, n_rows)
 
 

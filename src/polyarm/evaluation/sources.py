@@ -163,7 +163,7 @@ class ParquetSource:
         pa, parquet = pyarrow(), require_extra("pyarrow.parquet", "evaluation")
         for path in self.files:
             try:
-                with parquet.ParquetFile(path, pre_buffer=False) as file:
+                with parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 18) as file:
                     yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False)
             except (OSError, ValueError, KeyError, pa.ArrowException) as error:
                 raise BrokenFile(f"log must be readable to its end, got {path}: {error}") from None
