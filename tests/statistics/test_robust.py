@@ -37,13 +37,22 @@ def small_problem() -> tuple[RobustEngine, Array, Array]:
     return RobustEngine(model, moves=12, moves_elsewhere=0, fixed_units=True), X, y
 
 
+def noise_nodes(model: RobustMixture, n: int) -> tuple[Array, Array]:
+    """Noise variances at equally likely quantiles of either part of their prior with b = 1, and their log weights."""
+    n_wild = max(n // 4, 1)
+    usual = stats.invgamma.ppf((np.arange(n - n_wild) + 0.5) / (n - n_wild), model.noise_shape)
+    wild = stats.invgamma.ppf((np.arange(n_wild) + 0.5) / n_wild, model.wild_shape)
+    shares = [(1 - model.wild_share) / (n - n_wild)] * (n - n_wild) + [model.wild_share / n_wild] * n_wild
+    return np.append(usual, wild), np.log(shares)
+
+
 def exact_partitions(engine: RobustEngine, X: Array, y: Array, n_nodes: int = 20) -> dict[tuple[int, ...], float]:
     """Posterior probability of every partition: slopes integrated in closed form, noise variances on a grid."""
     model, n = engine.model, len(y)
     F = np.column_stack([X, np.ones(n)])
     L = model.by_feature(np.divide(model.arm_scale, model.arm_shape))
     R = model.by_feature(np.array(model.part_ratio)) * L
-    nodes = stats.invgamma.ppf((np.arange(n_nodes) + 0.5) / n_nodes, model.noise_shape)
+    nodes, log_weights = noise_nodes(model, n_nodes)
     logs = {}
     for labels in reference.partitions(n):
         z, K = np.array(labels), max(labels) + 1
@@ -52,13 +61,14 @@ def exact_partitions(engine: RobustEngine, X: Array, y: Array, n_nodes: int = 20
         covariance = together + s2[:, z][:, :, None] * np.eye(n)
         half = np.linalg.solve(covariance, np.broadcast_to(y[:, None], (len(s2), n, 1)))[:, :, 0] @ y
         log_density = -0.5 * (half + np.linalg.slogdet(covariance)[1])
+        log_density += np.stack(np.meshgrid(*[log_weights] * K, indexing="ij"), axis=-1).reshape(-1, K).sum(axis=1)
         counts = np.bincount(z)
         log_prior = K * np.log(model.concentration) + gammaln(counts).sum()
         for k in range(K):  # the contexts of a component are around its place
             mine = X[z == k, 0]
             covariance_of_x = np.eye(len(mine)) + model.place_scale
             log_prior += stats.multivariate_normal.logpdf(mine, np.zeros(len(mine)), covariance_of_x)
-        logs[labels] = float(log_prior + logsumexp(log_density) - np.log(len(s2)))
+        logs[labels] = float(log_prior + logsumexp(log_density))
     total = logsumexp(list(logs.values()))
     return {labels: float(np.exp(value - total)) for labels, value in logs.items()}
 
@@ -130,7 +140,7 @@ def test_one_component_is_bayesian_linear_regression() -> None:
     y = 0.8 * X[:, 0] - 0.3 + 0.5 * rng.standard_normal(8)
     F = np.column_stack([X, np.ones(8)])
     prior = model.by_feature((1 + np.array(model.part_ratio)) * np.array([0.5, 0.3]))
-    nodes = stats.invgamma.ppf((np.arange(4000) + 0.5) / 4000, model.noise_shape)
+    nodes, log_weights = noise_nodes(model, 4000)
     evidence, mean, square = np.empty(4000), np.empty(4000), np.empty(4000)
     x = np.array([0.7, 1.0])
     for j, s2 in enumerate(nodes):
@@ -138,6 +148,7 @@ def test_one_component_is_bayesian_linear_regression() -> None:
         mean[j] = x @ V @ F.T @ y / s2
         square[j] = mean[j] ** 2 + x @ V @ x
         evidence[j] = stats.multivariate_normal.logpdf(y, np.zeros(8), (F * prior) @ F.T + s2 * np.eye(8))
+        evidence[j] += log_weights[j]
     p = np.exp(evidence - logsumexp(evidence))
     state = engine.init()
     for f, reward in zip(X, y, strict=True):
@@ -167,7 +178,7 @@ class Joint(NamedTuple):
 def joint_problem() -> Joint:
     model = RobustMixture(
         2,
-        1,
+        2,
         arm_shape=(4.0, 4.0),
         arm_scale=(3.0, 2.0),
         part_shape=(4.0, 4.0),
@@ -184,10 +195,12 @@ def joint_problem() -> Joint:
 
 
 def summary(hyper: Array, centre: Array, n_components: float, x: Array, y: Array) -> Array:
-    """Numbers to compare: shared values, components in use, contexts and rewards."""
-    contexts = [np.arctan(x).mean(), np.arctan(x[0] * x[1]), np.log(x**2).mean(), np.arctan(x * y).mean()]
+    """Numbers to compare: shared values, components in use, contexts, rewards, and products of them all."""
+    contexts = [np.arctan(x).mean(), np.arctan(x[0, 0] * x[1, 0]), np.log(x**2).mean()]
+    both = [np.arctan(x.prod(axis=1)).mean(), np.arctan(x.prod(axis=1) * y).mean(), *np.arctan(x.T * y).mean(axis=1)]
+    pairs = [np.arctan(x[0, 0] * x[1, 0] * y[0] * y[1]), np.arctan(x[0, 0] * x[1, 1] * y[0] * y[1])]
     rewards = [np.arctan(y).mean(), np.arctan(y[0] * y[1]), np.log(y**2).mean()]
-    return np.array([*hyper, *centre, n_components, *contexts, *rewards])
+    return np.array([*hyper, *centre, n_components, *contexts, *both, *pairs, *rewards])
 
 
 def forwards(joint: Joint, n: int, rng: Rng) -> Array:
@@ -199,7 +212,7 @@ def forwards(joint: Joint, n: int, rng: Rng) -> Array:
         for arm, places in zip(params.arms, params.places, strict=True):
             k = np.searchsorted(np.cumsum(arm.weights)[:-1], rng.random(N_EACH))
             parts += len(set(k))
-            x.append(places[k, 0] + rng.standard_normal(N_EACH))
+            x.append(places[k] + rng.standard_normal((N_EACH, 2)))
             F = np.column_stack([x[-1], np.ones(N_EACH)])
             y.append((F * arm.coefficients[k]).sum(1) + np.sqrt(arm.noise_var[k]) * rng.standard_normal(N_EACH))
         ratio = params.part_var / params.arm_var
@@ -218,8 +231,8 @@ def redraw_rewards(state: RobustState, engine: RobustEngine, rng: Rng) -> None:
         F, w = data[:N_EACH, :D], T[w_row(D) : w_row(D) + D, k].T
         for part in range(state.sizes[arm, 0]):
             shrink = 1 / (1 + tau * (k == part).sum())
-            place = rng.normal(tau * F[k == part, 0].sum() * shrink, np.sqrt(tau * shrink))
-            F[k == part, 0] = rng.normal(place, 1.0, (k == part).sum())
+            place = rng.normal(tau * F[k == part, :2].sum(axis=0) * shrink, np.sqrt(tau * shrink))
+            F[k == part, :2] = rng.normal(place, 1.0, ((k == part).sum(), 2))
         y = (F * w).sum(1) + np.sqrt(T[VAR, k]) * rng.standard_normal(N_EACH)
         data[:N_EACH, D] = y
         for part in range(state.sizes[arm, 0]):
@@ -236,7 +249,7 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
     engine, out = joint.engine, []
     state = engine.init()
     for i in range(2 * N_EACH):
-        state = engine.update(state, rng.standard_normal(1), i % 2, float(rng.standard_normal()), rng)
+        state = engine.update(state, rng.standard_normal(2), i % 2, float(rng.standard_normal()), rng)
     for _ in range(n):
         if joint.forgets_to_refresh:
             state = engine.random_moves(state, 1, engine.moves, rng)
@@ -247,8 +260,9 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
             state = engine.refresh(state, rng)
         redraw_rewards(state, engine, rng)
         shared_values = np.log(state.hyper[[LAM, LAM + 1, RHO, RHO + 1, NOISE, GAMMA, TAU]])
-        x, _, y = np.concatenate([state.data[arm][:N_EACH] for arm in range(2)]).T
-        out.append(summary(shared_values, state.columns[CENTRE], float(state.sizes[:, 0].sum()), x, y))
+        data = np.concatenate([state.data[arm][:N_EACH] for arm in range(2)])
+        parts = float(state.sizes[:, 0].sum())
+        out.append(summary(shared_values, state.columns[CENTRE], parts, data[:, :2], data[:, 3]))
     return np.array(out)
 
 

@@ -1,5 +1,6 @@
 """Gibbs sampling over the robust model: mixtures with a centre in every arm, scales learned across arms, no units."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -73,7 +74,14 @@ def law_of(model: RobustMixture, fixed_units: bool, half_life: float | None = No
     flags = [model.shared_centre, model.learned, model.intercept, fixed_units]
     places = [model.place_shape * model.intercept, model.place_scale]
     window = round(2 * half_life) if half_life is not None else 0  # the mean age of a faded reward is 1.4 half-lives
-    return np.array([*pairs, *noise, *flags, *places, max(window, 0)], dtype=np.float64)
+    wild = [model.wild_share, model.wild_shape, _ratio(model.noise_shape, model.noise_shape + 0.5)]
+    tails = [max(window, 0), *wild, _ratio(model.noise_shape, model.wild_shape)]
+    return np.array([*pairs, *noise, *flags, *places, *tails], dtype=np.float64)
+
+
+def _ratio(a: float, b: float) -> float:
+    """Gamma(a) / Gamma(b)."""
+    return math.exp(math.lgamma(a) - math.lgamma(b))
 
 
 def with_room_for_component(state: RobustState) -> RobustState:
@@ -277,7 +285,8 @@ class RobustEngine:
     def predictive(self, state: RobustState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context, given the state.
 
-        Components in use are normal; a new one is a Student-t with the variances of its slopes and noise added.
+        Components in use are normal; a new one is a Student-t, or now and then a wilder one, with the variances of its
+        slopes and noise added.
         """
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
@@ -285,10 +294,13 @@ class RobustEngine:
         parts = np.empty((3, n + 1))
         tables, _, sizes, centres, hyper, columns = state[:6]
         means.components(tables, sizes, centres, hyper, columns, x, a, parts)
-        counts, location, variance = parts
-        shape = self.model.noise_shape
-        noise = np.append(state.tables[a, VAR, :n], state.hyper[NOISE] / shape)
-        dof = np.append(np.full(n, np.inf), 2 * shape)
+        model = self.model
+        shapes = np.array([model.noise_shape, model.wild_shape])[: 2 if model.wild_share else 1]
+        counts, location, variance = (np.append(part, np.full(len(shapes) - 1, part[n])) for part in parts)
+        if model.wild_share:
+            counts[n:] *= 1 - model.wild_share, model.wild_share
+        noise = np.append(state.tables[a, VAR, :n], state.hyper[NOISE] / shapes)
+        dof = np.append(np.full(n, np.inf), 2 * shapes)
         return StudentMixture(counts / counts.sum(), dof, location + state.hyper[ORIGIN], np.sqrt(noise + variance))
 
     def draw_densities(
@@ -300,6 +312,5 @@ class RobustEngine:
         points = require_array(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
         tables, _, sizes, centres, hyper, columns = state[:6]
-        shape = self.model.noise_shape
-        means.draw_density(tables, sizes, centres, hyper, columns, shape, x, a, points, out, stream(rng))
+        means.draw_density(tables, sizes, centres, hyper, columns, self._law, x, a, points, out, stream(rng))
         return out

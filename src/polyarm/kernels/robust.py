@@ -3,7 +3,7 @@
 tables (A, rows, C)  labels (A, 2, C)  sizes (A, 3)    seating and components of every arm (robust_moves.py)
 centres (A, D, D + 2)                                  posterior of every arm's centre (robust_means.py)
 hyper (15,)  columns (11, D)  reservoir (64,)           what the arms share (robust_scales.py)
-law (21,)                                              the settings
+law (25,)                                              the settings
 """
 
 import math
@@ -26,14 +26,16 @@ from polyarm.kernels.robust_component import (
     sxy_row,
     w_row,
 )
+from polyarm.kernels.robust_evidence import Arms, Scratch, propose_noise, propose_scales, scratch
 from polyarm.kernels.robust_means import features, find_centre
 from polyarm.kernels.robust_moves import make_moves, move
 from polyarm.kernels.robust_scales import (
     ARM_VAR,
     CENTRE,
     GAMMA,
+    LAM,
+    LEARNED,
     NOISE,
-    NOISE_SHAPE,
     NONZERO,
     OFF,
     ORIGIN,
@@ -46,6 +48,7 @@ from polyarm.kernels.robust_scales import (
     SUM,
     TAU,
     draw_inverse_gamma,
+    draw_shape,
     draw_shared,
     least_noise,
     remember,
@@ -53,6 +56,8 @@ from polyarm.kernels.robust_scales import (
 )
 from polyarm.kernels.triangle import solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
+
+DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
 
 
 @loop
@@ -91,15 +96,25 @@ def draw_slopes(T: Array, k: int, w0: Array, R: Array, M: Array, v: Array, rng: 
 
 
 @loop
-def refresh(
-    T: Array, K: int, centre: Array, columns: Array, a: float, b: float, least: float, M: Array, v: Array, rng: Rng
-) -> None:
-    """Draw an arm's centre, then every component's slopes, then their noise variances."""
+def refresh(arms: Arms, arm: int, deep: bool, room: Scratch, rng: Rng) -> None:
+    """Draw an arm's centre, then every component's slopes, then their noise variances.
+
+    deep: U and V are out of date, and noise variances are first drawn without slopes.
+    """
+    T, K, centre, columns = arms.tables[arm], arms.sizes[arm, 0], arms.centres[arm], arms.columns
+    b, least = arms.hyper[NOISE], least_noise(arms.hyper)
     D = columns.shape[1]
+    R, w0 = columns[PART_VAR], centre[:, D + 1]
+    if deep:
+        for k in range(K):
+            solve(T, k, w0, R, room.M, room.B, room.v)
     find_centre(T, K, centre, columns)
-    draw_centre(centre, v, rng)
+    draw_centre(centre, room.v, rng)
     for k in range(K):
-        draw_slopes(T, k, centre[:, D + 1], columns[PART_VAR], M, v, rng)
+        if deep:
+            propose_noise(T, k, w0, arms, room, rng)
+        draw_slopes(T, k, w0, R, room.M, room.v, rng)
+        a = draw_shape(T[VAR, k] / b, arms.law, rng)
         shape, scale = a + 0.5 * T[COUNT, k], b + 0.5 * squared_errors(T, k, D)
         T[VAR, k] = max(draw_inverse_gamma(shape, scale, rng), least)
 
@@ -129,14 +144,20 @@ def finish(
     other: int,
     source: Stream,
 ) -> None:
-    """Refresh the arms that moved, draw what the arms share, and bring every arm up to date."""
+    """Refresh the arms that moved, draw what the arms share, and bring every arm up to date.
+
+    On a share of the steps scales are first drawn with centres and slopes integrated out, and then every arm is
+    refreshed.  The share falls with arms and columns: its cost stays about a tenth of the rest.
+    """
     rng = generator(source)
-    D = columns.shape[1]
-    M, v = np.empty((D, D)), np.empty(D)
-    a, b, least = law[NOISE_SHAPE], hyper[NOISE], least_noise(hyper)
-    refresh(tables[arm], sizes[arm, 0], centres[arm], columns, a, b, least, M, v, rng)
-    if other != arm and sizes[other, 0] > 0:
-        refresh(tables[other], sizes[other, 0], centres[other], columns, a, b, least, M, v, rng)
+    A, D = sizes.shape[0], columns.shape[1]
+    arms = Arms(tables, sizes, centres, hyper, columns, law)
+    room = scratch(arms)
+    deep = hyper[STEPS] < RESERVOIR or int(hyper[STEPS]) % max(2, A * D // DEEP) == 0
+    moved = deep and law[LEARNED] > 0.0 and propose_scales(arms, LAM, NOISE + 1, room, rng)
+    for i in range(A):
+        if sizes[i, 0] > 0 and (moved or i in (arm, other)):
+            refresh(arms, i, deep, room, rng)
     draw_shared(tables, sizes, centres, hyper, columns, law, rng)
     prepare_all(tables, sizes, centres, hyper, columns, law)
 
@@ -165,9 +186,9 @@ def moves_of(
     work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
     T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
     w0 = centres[arm, :, D + 1]
-    gamma, tau, a, b = hyper[GAMMA], hyper[TAU], law[NOISE_SHAPE], hyper[NOISE]
+    gamma, tau, b = hyper[GAMMA], hyper[TAU], hyper[NOISE]
     n_moves = min(n_moves, 4 * size[ROWS])
-    return make_moves(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, n_moves, work, M, B, v, rng)
+    return make_moves(T, label, place, size, w0, columns, gamma, tau, b, law, data, z, n_moves, work, M, B, v, rng)
 
 
 @kernel
@@ -213,8 +234,8 @@ def take_in(
         for j in range(D):
             w0[j] = columns[CENTRE, j] + math.sqrt(columns[ARM_VAR, j]) * rng.standard_normal()
     work, M, B, v = np.empty((4, C)), np.empty((D, D)), np.empty((D, D)), np.empty(D)
-    gamma, tau, a, b = hyper[GAMMA], hyper[TAU], law[NOISE_SHAPE], hyper[NOISE]
-    move(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng, True)
+    gamma, tau, b = hyper[GAMMA], hyper[TAU], hyper[NOISE]
+    move(T, label, place, size, w0, columns, gamma, tau, b, law, data, z, i, work, M, B, v, rng, True)
     size[ROWS] = max(size[ROWS], i + 1)
     size[NEXT] = i + 1
     return True

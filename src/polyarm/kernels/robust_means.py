@@ -19,7 +19,20 @@ from polyarm.kernels._jit import Stream, generator, kernel, step
 from polyarm.kernels.means import add_normal, n_held
 from polyarm.kernels.robust_component import MEAN, VAR, sxy_row
 from polyarm.kernels.robust_places import local_counts
-from polyarm.kernels.robust_scales import ARM_VAR, BASE, CENTRE, GAMMA, NOISE, ORIGIN, PART_VAR, TAU, TIED_SD
+from polyarm.kernels.robust_scales import (
+    ARM_VAR,
+    BASE,
+    CENTRE,
+    GAMMA,
+    NOISE,
+    NOISE_SHAPE,
+    ORIGIN,
+    PART_VAR,
+    TAU,
+    TIED_SD,
+    WILD_SHAPE,
+    WILD_SHARE,
+)
 from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
 
@@ -250,7 +263,7 @@ def draw_density(
     centres: Array,
     hyper: Array,
     columns: Array,
-    noise_shape: float,
+    law: Array,
     x: Array,
     arm: int,
     grid: Array,
@@ -282,7 +295,8 @@ def draw_density(
         for _ in range(MAX_STICKS):
             part = left * rng.beta(1.0, gamma) if left >= TAIL else left
             mean = centre + math.sqrt(v[K]) * rng.standard_normal()
-            add_normal(out[draw], points, part, mean, b / rng.standard_gamma(noise_shape))
+            shape = law[WILD_SHAPE] if rng.random() < law[WILD_SHARE] else law[NOISE_SHAPE]
+            add_normal(out[draw], points, part, mean, min(b / max(rng.standard_gamma(shape), 1e-100), 1e200))
             left -= part
             if left <= 0.0:
                 break

@@ -6,13 +6,14 @@ place    (C,)        place of each label: the inverse of `label`, so that reward
 size     (3,)        K components in use, n rewards that can move, row of the next reward
 w0 (D,)              centre of the components
 columns              R, the prior variance of their slopes around it, and what robust_places.py needs (robust_scales.py)
-gamma, tau, a, b     concentration; spread of the components' places; s2 ~ IG(a, b)
+gamma, tau, b, law   concentration; spread of the components' places; scale and settings of p(s2) (robust_scales.py)
 
 weight of reward i for component k:        n_k N(y; x'U_k, s2_k + x'V_k x) p(x | k), with i itself taken out
-weight for a new one:                      gamma/2 N(y; x'w0, s2* + x'Rx) p(x) IG(s2*; a, b) / h(s2*) for each of two
-                                           s2* ~ h = 1/2 IG(a, b) + 1/2 IG(a + 1/2, b + (y - x'w0)^2 / 2);
-                                           the s2 of a component that i leaves empty is the first s2*
-With h = IG(a, b) an outlier hardly ever meets a noise variance of its own size, and is taken for a slope instead.
+weight for a new one:                      gamma/2 N(y; x'w0, s2* + x'Rx) p(x) p(s2*) / h(s2*), h = (h1 + h2)/2, for
+                                           s2* ~ h1 = IG(a, b) and s2* ~ h2 = IG(a + 1/2, b + (y - x'w0)^2 / 2);
+                                           the s2 of a component that i leaves empty stands for one of the two, with
+                                           probabilities proportional to h1(s2) and h2(s2)
+With draws from p alone an outlier hardly ever meets a noise variance of its size, and is taken for a slope instead.
 Without i its own component has t = s2 - x'Vx:  N(...) = sqrt(t)/s2 exp(-e^2 / (2t)) up to 1/sqrt(2 pi).
 """
 
@@ -36,7 +37,7 @@ from polyarm.kernels.robust_component import (
     solve,
 )
 from polyarm.kernels.robust_places import distance
-from polyarm.kernels.robust_scales import PART_VAR
+from polyarm.kernels.robust_scales import BULK, NOISE_SHAPE, PART_VAR, tail
 from polyarm.types import Array, IntArray, Rng
 
 AUXILIARY = 2  # noise variances proposed for a new component
@@ -131,31 +132,28 @@ def score(
 
 
 @step
-def score_new(
-    k: int, s2: float, q: float, half: float, away: float, gamma: float, bulk: float, weight: Array, gap: Array
-) -> None:
+def score_new(k: int, s2: float, q: float, half: float, away: float, mass: float, weight: Array, gap: Array) -> None:
     """Write weight and gap of a reward for a new component with that noise variance, at place k.
 
-    q = x'Rx;  half = (y - x'w0)^2 / 2;  away = minus log p(x);  bulk: see `bulk_of`.
+    q = x'Rx;  half = (y - x'w0)^2 / 2;  away = minus log p(x);  mass = gamma/2 p(s2) / h(s2).
     """
-    share = 0.5 + 0.5 * bulk / math.sqrt(s2) * math.exp(-half / s2)  # h / IG(a, b)
-    weight[k] = gamma / AUXILIARY / (math.sqrt(s2 + q) * share)
+    weight[k] = mass / math.sqrt(s2 + q)
     gap[k] = half / (s2 + q) + away
 
 
 @step
-def bulk_of(half: float, a: float, b: float) -> float:
-    """The constant in IG(s2; a + 1/2, b + half) / IG(s2; a, b) = bulk exp(-half / s2) / sqrt(s2)."""
+def wider(s2: float, half: float, b: float, law: Array) -> float:
+    """h2(s2) / h1(s2)."""
     t = b + half
-    return math.sqrt(t) * math.exp(a * math.log(t / b) + math.lgamma(a) - math.lgamma(a + 0.5))
+    return law[BULK] * math.sqrt(t / s2) * math.exp(law[NOISE_SHAPE] * math.log(t / b) - half / s2)
 
 
 @step
-def propose_noise(half: float, a: float, b: float, rng: Rng) -> float:
-    """A draw from h."""
-    if rng.random() < 0.5:
-        return float(b / rng.standard_gamma(a))
-    return float((b + half) / rng.standard_gamma(a + 0.5))
+def suggest_noise(half: float, a: float, b: float, wide: bool, rng: Rng) -> float:
+    """A draw from h1, or from h2."""
+    if wide:
+        return float((b + half) / rng.standard_gamma(a + 0.5))
+    return float(b / rng.standard_gamma(a))
 
 
 @loop
@@ -205,8 +203,8 @@ def move(
     columns: Array,
     gamma: float,
     tau: float,
-    a: float,
     b: float,
+    law: Array,
     data: Array,
     z: IntArray,
     i: int,
@@ -230,18 +228,21 @@ def move(
         far -= data[i, j] * w0[j]
         wide += data[i, j] * data[i, j] * R[j]
     half, away = 0.5 * far * far, distance(T, -1, columns, tau, data[i], 0.0)
-    bulk = bulk_of(half, a, b)
-    first = T[VAR, k0] if alone else propose_noise(half, a, b, rng)
-    second = propose_noise(half, a, b, rng)
+    a = law[NOISE_SHAPE]
+    first = T[VAR, k0] if alone else suggest_noise(half, a, b, False, rng)
+    ratio = wider(first, half, b, law)
+    second = suggest_noise(half, a, b, not alone or rng.random() * (1.0 + ratio) < 1.0, rng)
+    mass = gamma * tail(first / b, law) / (1.0 + ratio)
+    other_mass = gamma * tail(second / b, law) / (1.0 + wider(second, half, b, law))
     if alone:
-        score_new(k0, first, wide, half, away, gamma, bulk, weight, gap)
-        score_new(K, second, wide, half, away, gamma, bulk, weight, gap)
+        score_new(k0, first, wide, half, away, mass, weight, gap)
+        score_new(K, second, wide, half, away, other_mass, weight, gap)
         k = draw_weighted(weight, gap, K + 1, rng)
     else:
         if not new:
             score_own(T, k0, w0, columns, tau, data, i, weight, gap, q, e, M, B, v)
-        score_new(K, first, wide, half, away, gamma, bulk, weight, gap)
-        score_new(K + 1, second, wide, half, away, gamma, bulk, weight, gap)
+        score_new(K, first, wide, half, away, mass, weight, gap)
+        score_new(K + 1, second, wide, half, away, other_mass, weight, gap)
         k = draw_weighted(weight, gap, K + 2, rng)
     if k == k0 and not new:
         return
@@ -272,8 +273,8 @@ def make_moves(
     columns: Array,
     gamma: float,
     tau: float,
-    a: float,
     b: float,
+    law: Array,
     data: Array,
     z: IntArray,
     n_moves: int,
@@ -288,5 +289,5 @@ def make_moves(
         if not has_room(T, size):
             return left
         i = int(rng.random() * size[ROWS])
-        move(T, label, place, size, w0, columns, gamma, tau, a, b, data, z, i, work, M, B, v, rng, False)
+        move(T, label, place, size, w0, columns, gamma, tau, b, law, data, z, i, work, M, B, v, rng, False)
     return 0

@@ -9,13 +9,13 @@ Rewards are counted from ORIGIN and column j from BASE, which is 0 or, for a col
 lam2_g                IG(shape_g, scale_g S2)        hyper[LAM + g]     spread of the arms' centres:   L_j = lam2 u_j
 rho_g                 IG(shape_g, scale_g) or fixed  hyper[RHO + g]     spread of an arm's components: R_j = rho L_j
 c_j                   N(0 or m, wide S2 u_j)         columns[CENTRE]    centre of all
-b                     Gamma(shape, rate / S2)        hyper[NOISE]       s2_k ~ IG(a, b)
+b                     Gamma(shape, rate / S2)        hyper[NOISE]       s2_k ~ (1 - wild) IG(a, b) + wild IG(a', b)
 gamma                 Gamma(shape, rate) or fixed    hyper[GAMMA]       concentration of every arm's seating
 tau                   IG(shape, scale) or fixed      hyper[TAU]         spread of places (robust_places.py)
 TIED_SD               standard deviation of the reservoir where many of its rewards are equal, else 0
 OFF                   1 where rewards or columns must be counted from somewhere else (inference.robust)
 
-hyper (15,)  columns (11, D)  law (21,): the settings, see `law` of inference.robust
+hyper (15,)  columns (11, D)  law (25,): the settings, see `law` of inference.robust
 centres (A, D, D + 2): factor of the information about w0, its mean, and w0 as last drawn (robust_means.py)
 """
 
@@ -36,6 +36,12 @@ RUNNING, BASE, SPREAD = 8, 9, 10  # mean of the column so far, where it is count
 LAM_SHAPE, LAM_SCALE, RHO_SHAPE, RHO_SCALE = 0, 2, 4, 6
 NOISE_SHAPE, NOISE_RATE_SHAPE, NOISE_RATE, WIDE, GAMMA_SHAPE, GAMMA_RATE = 8, 9, 10, 11, 12, 13
 SHARED, LEARNED, INTERCEPT, FIXED_UNITS, TAU_SHAPE, TAU_SCALE, WINDOW = 14, 15, 16, 17, 18, 19, 20
+WILD_SHARE, WILD_SHAPE, BULK, WILD_BULK = (
+    21,
+    22,
+    23,
+    24,
+)  # the last two: Gamma(a) / Gamma(a + 1/2), Gamma(a) / Gamma(a')
 RESERVOIR = 64
 BEGIN_AGAIN = 2.0  # value of SCALED where rewards have quite another scale than before
 CONSTANT = 1e-20  # a column whose variance is below this share of its squared mean says nothing
@@ -44,11 +50,12 @@ STALE = 0.1  # a column's mean that has gone so many sd since is taken afresh
 FAR_REWARD = 1000.0  # rewards are counted from their median when that is so many S from their origin
 OTHER_SCALE = 1e4  # change of S2 after which what was drawn in the old unit is worthless
 MANY_TIES = 0.1  # share of the commonest reward from which ties are no accident
-WILD = 10.0  # gaps of so many typical ones say nothing about the scale
+TAME = 10.0  # gaps of more typical ones say nothing more about the scale
 NO_SHARE = 1e-8  # variance of an arm's centre, as a share of its components', where arms have no centre of their own
 RHO_LOW, RHO_HIGH = 1e-6, 1e4  # keeps Q - QVQ to ten digits of the prior's information; no data reach these
 LAM_LOW, LAM_HIGH = 1e-12, 1e12  # of lam2 in units of S2, against overflow
 NOISE_LOW = 1e-6  # of s2 in units of S2 + lam2: with 10^6 rewards four digits remain to solve with
+WIDEST = 100.0  # of lam2 in units of S2, in that floor: or a wrong lam2 would keep the noise up, and itself
 
 
 @step
@@ -81,7 +88,7 @@ def robust_scale(rewards: Array) -> tuple[float, float]:
     median = 0.5 * (ordered[low] + ordered[high])
     gaps = np.sort(np.abs(rewards - median))
     mad = 0.5 * (gaps[low] + gaps[high])
-    tame = np.minimum(gaps, WILD * typical_gap(gaps))
+    tame = np.minimum(gaps, TAME * typical_gap(gaps))
     scale = max(1.4826 * mad, 0.25 * np.sum(tame) / n)
     return median, scale * scale
 
@@ -106,7 +113,7 @@ def tied_sd(rewards: Array) -> float:
     if most < 2 or most < MANY_TIES * n:
         return 0.0
     median = 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
-    widest = WILD * typical_gap(np.sort(np.abs(ordered - median)))
+    widest = TAME * typical_gap(np.sort(np.abs(ordered - median)))
     return float(np.std(np.minimum(np.maximum(ordered, median - widest), median + widest)))
 
 
@@ -316,13 +323,31 @@ def take_scale(tables: Array, sizes: IntArray, centres: Array, hyper: Array, col
 @step
 def least_noise(hyper: Array) -> float:
     """Smallest noise variance that leaves the equations solvable."""
-    return NOISE_LOW * (hyper[SQUARE] + hyper[LAM] + hyper[LAM + 1])
+    return float(NOISE_LOW * (hyper[SQUARE] + min(hyper[LAM] + hyper[LAM + 1], WIDEST * hyper[SQUARE])))
 
 
 @step
 def draw_inverse_gamma(shape: float, scale: float, rng: Rng) -> float:
     """One draw of IG(shape, scale)."""
     return scale / rng.standard_gamma(shape)
+
+
+@step
+def tail(ratio: float, law: Array) -> float:
+    """Prior density of a noise variance over that of IG(a, b), given its ratio to b."""
+    share = law[WILD_SHARE]
+    if share == 0.0:
+        return 1.0
+    more = law[WILD_BULK] * math.exp((law[NOISE_SHAPE] - law[WILD_SHAPE]) * math.log(ratio))
+    return float(1.0 - share + share * more)
+
+
+@step
+def draw_shape(ratio: float, law: Array, rng: Rng) -> float:
+    """The shape, a or a', that a noise variance of this ratio to b was drawn with."""
+    if law[WILD_SHARE] > 0.0 and rng.random() * tail(ratio, law) >= 1.0 - law[WILD_SHARE]:
+        return float(law[WILD_SHAPE])
+    return float(law[NOISE_SHAPE])
 
 
 @kernel
@@ -413,12 +438,11 @@ def shift_intercepts(
 @kernel
 def draw_noise(tables: Array, sizes: IntArray, hyper: Array, law: Array, rng: Rng) -> None:
     """Draw b given every component's noise variance."""
-    count, total = 0.0, 0.0
+    shape, total = law[NOISE_RATE_SHAPE], 0.0
     for arm in range(tables.shape[0]):
         for k in range(sizes[arm, 0]):
-            count += 1.0
+            shape += draw_shape(tables[arm, VAR, k] / hyper[NOISE], law, rng)
             total += 1.0 / tables[arm, VAR, k]
-    shape = law[NOISE_RATE_SHAPE] + law[NOISE_SHAPE] * count
     drawn = rng.standard_gamma(shape) / (law[NOISE_RATE] / hyper[SQUARE] + total)
     hyper[NOISE] = max(drawn, 100.0 * least_noise(hyper))  # so that a proposed s2 hardly ever falls below the least
 

@@ -34,7 +34,7 @@ class RobustMixture:
     """Rewards of all arms in standard units: scale 1 and median 0.
 
     y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, wide I),  L = diag(lam2),
-    s2_k ~ IG(noise_shape, b)
+    s2_k ~ IG(noise_shape, b), or with probability wild_share IG(wild_shape, b): outliers of any size
     with lam2 ~ IG(arm_shape, arm_scale), rho ~ IG(part_shape, part_scale) or fixed at part_ratio where part_shape is 0,
     b ~ Gamma(noise_rate_shape, noise_rate), concentration ~ Gamma(*concentration_prior) or fixed where that is None.
     A pair holds the value for the slopes and for the intercept, which is a trailing 1 in x.
@@ -55,6 +55,8 @@ class RobustMixture:
     noise_shape: float = 1.0
     noise_rate_shape: float = 1.0
     noise_rate: float = 1.0
+    wild_share: float = 0.1
+    wild_shape: float = 0.25
     concentration: float = 0.5
     concentration_prior: Pair | None = None
     place_shape: float = 1.0
@@ -71,8 +73,9 @@ class RobustMixture:
             require_pair(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
         for shape, scale in zip(self.part_shape, self.part_scale, strict=True):
             require(shape == 0 or scale > 0, "part_scale", "above 0 where part_shape is", self.part_scale)
-        for name in ("wide", "noise_shape", "noise_rate_shape", "noise_rate", "concentration"):
+        for name in ("wide", "noise_shape", "noise_rate_shape", "noise_rate", "wild_shape", "concentration"):
             require_positive(getattr(self, name), name)
+        require_number(self.wild_share, "wild_share", "a number from 0 to below 1", lambda v: 0 <= v < 1)
         for name in ("place_shape", "place_scale"):
             require_number(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
         if self.concentration_prior is not None:
@@ -125,7 +128,8 @@ class RobustMixture:
             left -= weights[-1]
         n = len(weights) + 1
         slopes = own + np.sqrt(self.by_feature(part_var)) * rng.standard_normal((n, self.n_features))
-        return MixtureParams(np.append(weights, left), slopes, scale / rng.standard_gamma(self.noise_shape, n))
+        shape = np.where(rng.random(n) < self.wild_share, self.wild_shape, self.noise_shape)
+        return MixtureParams(np.append(weights, left), slopes, scale / rng.standard_gamma(shape))
 
     def weights_at(self, params: RobustParams, arm: int, context: Array) -> Array:
         """Weights of an arm's components in this context."""
