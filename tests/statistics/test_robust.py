@@ -11,7 +11,7 @@ from polyarm.inference import RobustEngine, RobustState
 from polyarm.kernels import robust
 from polyarm.kernels._jit import stream
 from polyarm.kernels.robust_component import COUNT, SYY, VAR, sxx_row, sxy_row, w_row
-from polyarm.kernels.robust_scales import CENTRE, GAMMA, LAM, NOISE, NOISE_RATE, RHO, TAU, TAU_SCALE
+from polyarm.kernels.robust_scales import CENTRE, GAMMA, LAM, NOISE, NOISE_RATE, RHO, STEPS, TAU, TAU_SCALE
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected
 from polyarm.types import Array, Rng
@@ -252,6 +252,7 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
         state = engine.update(state, rng.standard_normal(2), i % 2, float(rng.standard_normal()), rng)
     for _ in range(n):
         if joint.forgets_to_refresh:
+            state.hyper[STEPS] = 65.0  # a step that draws no scales without slopes, which refreshes every arm
             state = engine.random_moves(state, 1, engine.moves, rng)
             state = engine.random_moves(state, 0, engine.moves, rng)
             shared = (state.centres, state.hyper, state.columns, engine._law)
