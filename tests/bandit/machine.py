@@ -132,7 +132,6 @@ class BanditMachine(RuleBasedStateMachine):
             with pytest.raises((Conflict, UnknownDecision)):
                 self.bandit.drop(name)
 
-    @precondition(lambda self: hasattr(self.bandit._learner.policy, "with_arm"))
     @rule(name=st.sampled_from(EXTRA))
     def add_arm(self, name: str) -> None:
         if name in self.model.arms:

@@ -28,8 +28,11 @@ def visitor(rng: Rng) -> dict[str, Any]:
     }
 
 
-def played(bandit: Bandit, n: int, seed: int = 0, prefix: str = "d") -> Bandit:
-    """The bandit after n more decisions under ids of ours, each learnt a little later, a few never."""
+def played(bandit: Bandit, n: int, seed: int = 0, prefix: str = "d", whole: bool = False) -> Bandit:
+    """The bandit after n more decisions under ids of ours, each learnt a little later, a few never.
+
+    `whole` rewards are all 1, which models of clicks, counts, ratings and amounts take as well.
+    """
     rng = np.random.default_rng(seed)
     waiting: list[str] = []
     for step in range(n):
@@ -37,5 +40,5 @@ def played(bandit: Bandit, n: int, seed: int = 0, prefix: str = "d") -> Bandit:
         waiting.append(bandit.choose(context, id=f"{prefix}{step}").id)
         if len(waiting) > 3:
             name = waiting.pop(int(rng.integers(len(waiting))))
-            bandit.learn(name, float(rng.normal() + ARMS.index(bandit.decision(name).arm)))
+            bandit.learn(name, 1.0 if whole else float(rng.normal() + ARMS.index(bandit.decision(name).arm)))
     return bandit

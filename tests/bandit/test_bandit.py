@@ -14,12 +14,8 @@ from tests.bandit.shapes import ARMS, COLUMNS, played, visitor
 from tests.contracts.states import bits
 
 CONTEXT = {"hour": 20, "age": None, "device": "desktop", "member": False, "price": 99.5}
+KINDS = ("beta", "logistic", "poisson", "ordinal", "hurdle")  # policies for one kind of reward
 OPTIONS: dict[str, dict[str, Any]] = {"oracle-mixture": {"n_components": 2}}
-
-
-needs_with_arm = pytest.mark.skipif(
-    not hasattr(PRESETS["linear"](2, 1), "with_arm"), reason="engines cannot take in arms yet"
-)
 
 
 def linear(context: Any = None, **settings: Any) -> Bandit:
@@ -29,7 +25,9 @@ def linear(context: Any = None, **settings: Any) -> Bandit:
 @pytest.mark.parametrize("policy", PRESETS)
 @pytest.mark.parametrize("context", [None, COLUMNS], ids=["alone", "columns"])
 def test_every_policy_can_be_put_to_work(policy: str, context: Any) -> None:
-    bandit = played(Bandit(ARMS, context, policy=policy, seed=3, options=OPTIONS.get(policy)), 12)
+    bandit = played(
+        Bandit(ARMS, context, policy=policy, seed=3, options=OPTIONS.get(policy)), 12, whole=policy.startswith(KINDS)
+    )
     decision = bandit.choose(CONTEXT if context else None, eligible=["short", "video"])
     assert decision.arm != "long"
     assert decision.probabilities["long"] == 0.0
@@ -174,7 +172,6 @@ def test_yesterdays_table_is_a_start() -> None:
     assert bandit.to_bytes() == before
 
 
-@needs_with_arm
 def test_arms_come_and_go() -> None:
     bandit = played(Bandit(ARMS, COLUMNS, seed=7), 20)
     before = bandit.decision("d19")

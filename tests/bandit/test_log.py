@@ -53,6 +53,7 @@ def test_a_folder_gets_every_closed_decision_once(tmp_path: Path, monkeypatch: p
     bandit.save(tmp_path / "b.polyarm")
     bandit = Bandit.load(tmp_path / "b.polyarm", log=folder)
     bandit.drop("d29")
+    bandit.add_arm("audio")
     bandit.learn_many(bandit.choose_many([bandit.decision("d1").context] * 9).ids, np.arange(9))
     bandit.save(tmp_path / "b.polyarm")
     parts = [pyarrow.parquet.read_table(path) for path in sorted(folder.iterdir())]
@@ -61,3 +62,4 @@ def test_a_folder_gets_every_closed_decision_once(tmp_path: Path, monkeypatch: p
     closed = set(bandit.log()["id"].to_pylist()) - set(bandit.pending)
     assert len(ids) == len(set(ids)) == len(closed)
     assert set(ids) == closed
+    assert len(parts[-1]["probabilities"][0].as_py()) == 4

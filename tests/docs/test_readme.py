@@ -9,9 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_readmes_code_runs() -> None:
+def test_the_readmes_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 

@@ -4,19 +4,22 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polyarm.bandit import file, lottery
+from polyarm.bandit import figures, file, learnt, lottery, report
 from polyarm.bandit.decision import Decision, Decisions
 from polyarm.bandit.features import Number, Schema
 from polyarm.bandit.identity import new_ids, require_id
 from polyarm.bandit.learner import Learner
+from polyarm.bandit.learnt import Density, Effect, History, Prediction, Summary
 from polyarm.bandit.ledger import DROPPED, LEARNT, Ledger
 from polyarm.bandit.log import LogFolder, require_loggable, table_of
+from polyarm.bandit.looks import Look, shares_of_best
 from polyarm.bandit.settings import Settings, require_arm_names, require_room_for
 from polyarm.bandit.tables import codes_of
 from polyarm.errors import (
@@ -26,9 +29,12 @@ from polyarm.errors import (
     UnknownArm,
     UnknownDecision,
     require,
+    require_array,
     require_reward,
+    require_writable_parent,
     shown,
 )
+from polyarm.files import write_atomically
 from polyarm.types import AnyPolicy, Array, IntArray, Mask
 
 LOG = logging.getLogger("polyarm")
@@ -102,6 +108,7 @@ class Bandit:
         self._ledger = ledger
         self._origins = origins
         self._stream = lottery.KeyedStream()
+        self._judges = settings.objective == "mean"  # then a policy may give its means with its probabilities
         self._lock = threading.RLock()
         self._name_arms()
 
@@ -150,16 +157,11 @@ class Bandit:
             name = new_ids(1)[0] if id is None else self._new_name(id)
             origins = self._schema.origins_after(self._origins, codes[None])
             x = self._schema.features(codes, origins)
-            bits = lottery.digest(self.settings.seed, name)
-            policy, state = self._learner.policy, self._learner.state
-            q = policy.probabilities(state, x, self._stream.at(bits), mask)
-            p = self._shares(q, mask)
-            arm = lottery.arm_at(lottery.ticket_in(bits), p)
-            means = self._means(x)
+            p, arm, row = self._decided(self._learner, name, x, mask)
             self._origins = origins
-            row = None if means is None else np.array(means)
             self._ledger.add_open([name], codes, mask, np.array(p), row, arm, self.n_learnt, time.time_ns())
             self._drop_beyond()
+            means: list[float] | None = None if row is None else row.tolist()
             return Decision(
                 name,
                 self._names[arm],
@@ -186,9 +188,7 @@ class Bandit:
             require(len(set(names)) == n, "ids", "all different", ids)
             origins = self._schema.origins_after(self._origins, codes)
             xs = self._schema.features_many(codes, origins)
-            p, places = self._shares_many(names, xs, mask)
-            arms = lottery.arms_at(places, p)
-            means = self._means_many(xs)
+            p, arms, means = self._decided_many(self._learner, names, xs, mask)
             self._origins = origins
             self._ledger.add_open(names, codes, mask, p, means, arms, self.n_learnt, time.time_ns(), batch=True)
             self._drop_beyond()
@@ -299,24 +299,19 @@ class Bandit:
             codes = ledger.column("codes")[rows]
             if ledger.column("batches")[row] < 0:
                 x = self._schema.features(codes[0], self._origins)
-                bits = lottery.digest(self.settings.seed, name)
-                q = learner.policy.probabilities(learner.state, x, self._stream.at(bits), mask)
-                p = self._shares(q, mask)
-                arm = lottery.arm_at(lottery.ticket_in(bits), p)
+                p, arm, means = self._decided(learner, name, x, mask)
             else:
                 xs = self._schema.features_many(codes, self._origins)
-                shares, places = self._shares_many(ledger.ids[rows], xs, mask, learner)
-                p = shares[row - rows.start].tolist()
-                arm = int(lottery.arms_at(places, shares)[row - rows.start])
-                x = xs[row - rows.start]
-            means = _means_of(learner.policy, learner.state, x)
+                shares, arms, all_means = self._decided_many(learner, ledger.ids[rows], xs, mask)
+                p, arm = shares[row - rows.start].tolist(), int(arms[row - rows.start])
+                means = None if all_means is None else all_means[row - rows.start]
             names = self._names[: learner.n_arms]
             return Decision(
                 name,
                 self._names[arm],
                 p[arm],
                 dict(zip(names, p, strict=True)),
-                None if means is None else dict(zip(names, means, strict=True)),
+                None if means is None else dict(zip(names, means.tolist(), strict=True)),
                 learner.n_learnt,
                 self._schema.context(codes[row - rows.start]),
             )
@@ -387,6 +382,95 @@ class Bandit:
             bandit._set_up(contents.settings, arms, learner, ledger, contents.origins, log)
         return bandit
 
+    def predict(self, context: Any = None, *, look: int = 0) -> Prediction:
+        """What is known of every arm in this context: expected reward, interval, probability of being best, plays."""
+        codes = self._schema.codes(context)
+        with self._lock:
+            return learnt.predict(self._look(look), self._seen_as(codes), self._names, self._active, self._ledger)
+
+    def summary(self, *, look: int = 0) -> Summary:
+        """What is known of every arm over the contexts met so far."""
+        with self._lock:
+            xs = self._schema.features_many(learnt.sample_of(self._ledger), self._origins)
+            view = self._look(look) if hasattr(self._learner.policy, "engine") else None
+            return learnt.summarise(view, xs, self._names, self._active, self._ledger)
+
+    def density(self, arm: str, context: Any = None, grid: ArrayLike | None = None, *, look: int = 0) -> Density:
+        """Density of the arm's next reward in this context, with a 95 % band, at the grid's points or over its bulk."""
+        codes = self._schema.codes(context)
+        with self._lock:
+            number, view, x = self._arm_number(arm), self._look(look), self._seen_as(codes)
+            points = learnt.grid_for(view, x, [number]) if grid is None else require_array(grid, "grid")
+            return learnt.density_at(view, x, arm, number, points)
+
+    def effects(self, arm: str, context: Any = None, *, look: int = 0) -> list[Effect]:
+        """How the expected reward of an arm moves with each column, the others as in `context`, else as typical."""
+        with self._lock:
+            return self._effects([arm], context, look)
+
+    def history(self, n_looks: int = 12) -> History:
+        """Plays, rewards, and the probability of being best at so many times, for which rewards are learnt again."""
+        with self._lock:
+            found = learnt.history_of(self._ledger, self._names)
+            if n_looks < 1 or self.n_learnt == 0 or not hasattr(self._learner.policy, "engine"):
+                return found
+            times = np.unique(np.linspace(0, self.n_learnt, n_looks + 1).astype(np.int64))[1:]
+            xs = self._schema.features_many(learnt.sample_of(self._ledger, 10), self._origins)
+            best = np.zeros((len(times), len(self._names)))
+            for row, learner in zip(best, file.learners_along(self._contents(), times.tolist()), strict=True):
+                view = Look.at(learner.policy, learner.state, self.settings.seed, learner.n_learnt)
+                active: Mask = self._active[: learner.n_arms]
+                shares = shares_of_best(view.means(xs, 30), active if active.any() else np.ones_like(active))
+                row[: learner.n_arms] = shares.mean(axis=0)
+            return replace(found, learnt=times.astype(np.float64), best=best)
+
+    def plot_densities(self, context: Any = None, arms: Sequence[str] | None = None) -> Any:
+        """Figure of what each arm may pay in this context."""
+        codes = self._schema.codes(context)
+        with self._lock:
+            names = list(arms or self.arms)
+            view, x = self._look(0), self._seen_as(codes)
+            numbers = [self._arm_number(name) for name in names]
+            grid = learnt.grid_for(view, x, numbers)
+            found = [
+                learnt.density_at(view, x, name, number, grid) for name, number in zip(names, numbers, strict=True)
+            ]
+        return figures.draw_densities(found)
+
+    def plot_history(self, n_looks: int = 12) -> Any:
+        """Figure of plays, rewards and the probability of being best over time."""
+        return figures.draw_history(self.history(n_looks))
+
+    def plot_effects(self, context: Any = None, arms: Sequence[str] | None = None) -> Any:
+        """Figure of how the expected reward of each arm moves with each column."""
+        with self._lock:
+            found = self._effects(list(arms or self.arms), context, 0)
+        return figures.draw_effects(found)
+
+    def report(self, path: str | Path, context: Any = None) -> Path:
+        """Write all that was learnt to one HTML file that needs nothing else to be opened."""
+        target = require_writable_parent(path)
+        with self._lock:
+            here = self._typical() if context is None and self._schema.names else context
+            write_atomically(target, report.page(self, here).encode())
+        return target
+
+    def _look(self, look: int) -> Look:
+        return Look.at(self._learner.policy, self._learner.state, self.settings.seed, self.n_learnt, look)
+
+    def _seen_as(self, codes: Array) -> Array:
+        return self._schema.features(codes, self._schema.origins_after(self._origins, codes[None]))
+
+    def _typical(self) -> dict[str, Any] | None:
+        return self._schema.context(learnt.typical(self._schema, self._ledger.column("codes")))
+
+    def _effects(self, arms: Sequence[str], context: Any, look: int) -> list[Effect]:
+        codes = self._ledger.column("codes")
+        here = learnt.typical(self._schema, codes) if context is None else self._schema.codes(context)
+        origins = self._schema.origins_after(self._origins, here[None])
+        pairs = [(arm, self._arm_number(arm)) for arm in arms]
+        return learnt.effects_of(self._look(look), self._schema, origins, here, codes, pairs)
+
     def _contents(self) -> file.Contents:
         return file.Contents(
             self.settings,
@@ -454,32 +538,39 @@ class Bandit:
             shares = [(1 - n * least) * share + least if can else 0.0 for share, can in zip(shares, mask, strict=True)]
         return lottery.with_places(shares)
 
-    def _shares_many(
-        self, names: Sequence[str], xs: Array, mask: Mask, learner: Learner | None = None
-    ) -> tuple[Array, IntArray]:
-        """Probabilities (n, n_arms) and places (n,) of a batch, whose random numbers follow from its first id."""
-        by = learner or self._learner
+    def _decided(self, learner: Learner, name: str, x: Array, mask: Mask) -> tuple[list[float], int, Array | None]:
+        """Probabilities, arm and expected rewards of the decision of that name."""
+        bits = lottery.digest(self.settings.seed, name)
+        policy: Any = learner.policy
+        some = None if mask.all() else mask
+        if self._judges and hasattr(policy, "judge"):
+            q, means = policy.judge(learner.state, x, self._stream.at(bits), some)
+        else:
+            q = policy.probabilities(learner.state, x, self._stream.at(bits), some)
+            means = _means_of(policy, learner.state, x)
+        p = self._shares(q, mask)
+        return p, lottery.arm_at(lottery.ticket_in(bits), p), means
+
+    def _decided_many(
+        self, learner: Learner, names: Sequence[str], xs: Array, mask: Mask
+    ) -> tuple[Array, IntArray, Array | None]:
+        """The same for a batch, whose random numbers follow from its first name."""
         if not names:
-            return np.empty((0, len(mask))), np.empty(0, np.int64)
-        seed, least = self.settings.seed, self.settings.min_propensity
-        rng = self._stream.at(lottery.digest(seed, names[0]))
-        q = by.policy.probabilities_many(by.state, xs, rng, mask)
+            return np.empty((0, len(mask))), np.empty(0, np.int64), None
+        seed, least, policy = self.settings.seed, self.settings.min_propensity, learner.policy
+        rng, some = self._stream.at(lottery.digest(seed, names[0])), None if mask.all() else mask
+        judge: Any = policy
+        if self._judges and hasattr(judge, "judge_many"):
+            q, means = judge.judge_many(learner.state, xs, rng, some)
+        else:
+            q = policy.probabilities_many(learner.state, xs, rng, some)
+            each = [_means_of(policy, learner.state, x) for x in xs]
+            means = None if each[0] is None else np.stack(each)  # type: ignore[arg-type]
         _require_distribution(float(q.sum(axis=1).min()), float(q.min()))
         if least > 0:
             q = np.where(mask, (1 - mask.sum() * least) * q + least, 0.0)
-        return lottery.with_places_many(q), lottery.tickets(seed, names)
-
-    def _means(self, x: Array) -> list[float] | None:
-        return _means_of(self._learner.policy, self._learner.state, x)
-
-    def _means_many(self, xs: Array) -> Array | None:
-        policy: Any = self._learner.policy
-        if not len(xs) or not hasattr(policy, "engine"):
-            return None
-        state = policy.engine_state(self._learner.state)
-        if hasattr(policy.engine, "expected_means_many"):
-            return np.asarray(policy.engine.expected_means_many(state, xs))
-        return np.stack([policy.engine.expected_means(state, x) for x in xs])
+        p = lottery.with_places_many(q)
+        return p, lottery.arms_at(lottery.tickets(seed, names), p), means
 
     def _learner_at(self, n_learnt: int, row: int) -> Learner:
         """The learner as it was when so many rewards had been learnt, before this row."""
@@ -524,11 +615,11 @@ def _listed(values: Any, name: str) -> list[Any]:
         raise InvalidArgument(f"{name} must be a list or a column, got {shown(values)}") from None
 
 
-def _means_of(policy: AnyPolicy, state: Any, x: Array) -> list[float] | None:
+def _means_of(policy: AnyPolicy, state: Any, x: Array) -> Array | None:
     inner: Any = policy
     if not hasattr(inner, "engine"):
         return None
-    means: list[float] = inner.engine.expected_means(inner.engine_state(state), x).tolist()
+    means: Array = inner.engine.expected_means(inner.engine_state(state), x)
     return means
 
 

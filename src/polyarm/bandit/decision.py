@@ -1,10 +1,12 @@
 """A decision, and many of them made at once."""
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 from polyarm.bandit.features import Schema
+from polyarm.tables import Table, to_html
 from polyarm.types import Array, IntArray
 
 
@@ -28,6 +30,17 @@ class Decision:
     means: Mapping[str, float] | None
     n_learnt: int
     context: Mapping[str, Any] | None
+
+    def _repr_html_(self) -> str:
+        means = self.means or {}
+        rows = [
+            (f"{arm} (played)" if arm == self.arm else arm, share, means.get(arm))
+            for arm, share in self.probabilities.items()
+        ]
+        table = to_html(Table("", ("arm", "probability", "expected reward"), tuple(rows)))
+        seen = ", ".join(f"{name} = {value}" for name, value in (self.context or {}).items())
+        about = f"{self.id}: {self.arm} with probability {self.propensity:.4g}" + (f", at {seen}" if seen else "")
+        return f"<p>{html.escape(about)}</p>{table}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ optional  its features are 0 where it is missing, and one more column says so
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
@@ -245,7 +245,7 @@ class Schema:
     def codes(self, context: Any) -> Array:
         """Codes of one context, (n_columns,)."""
         if self.numeric and isinstance(context, np.ndarray) and context.dtype == np.float64:
-            good = context.shape == (len(self.names),) and np.isfinite(context).all()
+            good = context.shape == (len(self.names),) and math.isfinite(context.sum())  # a sum may overflow: no harm
             if good:
                 return context.copy()
         values = self._values(context)
@@ -303,6 +303,11 @@ class Schema:
     def features(self, codes: Array, origins: Array) -> Array:
         """What the model sees of one context, (n_features,)."""
         out: list[float] = []
+        if self.numeric:
+            out = [(x - o) / scale_at(o) for x, o in zip(codes.tolist(), origins.tolist(), strict=True)]
+            if self.constant or not out:
+                out.append(1.0)
+            return np.array(out)
         pairs = zip(self.columns.values(), codes.tolist(), origins.tolist(), strict=True)
         for column, code, origin in pairs:
             if code != code:
@@ -330,17 +335,17 @@ class Schema:
 
     def origins_after(self, origins: Array, codes: Array) -> Array:
         """Origins of the numbers once contexts (n, n_columns) were seen: the first value of each."""
-        unknown = np.isnan(origins)
-        if not unknown.any():
+        if math.isfinite(origins.sum()):
             return origins
         out = origins.copy()
-        for i in np.flatnonzero(unknown):
+        for i in np.flatnonzero(np.isnan(origins)):
             seen = codes[~np.isnan(codes[:, i]), i]
             if len(seen):
                 out[i] = seen[0]
         return out
 
 
+@lru_cache(maxsize=1024)
 def scale_at(origin: float) -> float:
     """A power of two that keeps columns far from zero, such as seconds since 1970, within what a model can hold."""
     return 2.0 ** max(math.frexp(origin)[1] - 10, 0) if origin == origin else 1.0

@@ -15,7 +15,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyarm.bandit.learner import Learner
+from polyarm.bandit.learner import Learner, Lesson
 from polyarm.bandit.ledger import LEARNT, LOGGED, Ledger
 from polyarm.bandit.settings import Settings
 from polyarm.errors import BrokenFile, InvalidArgument, NumericalFailure, PolyarmError, require, require_writable_parent
@@ -217,16 +217,33 @@ def learner_of(contents: Contents) -> Learner:
 
 def learnt_again(contents: Contents, n_learnt: int, n_arms: int) -> Learner:
     """The learner after the first so many rewards of the ledger, with so many arms: exactly what it was then."""
+    learner = empty_learner(contents, len(contents.settings.arms))
+    _learn_until(learner, contents, _lessons(contents, n_learnt), n_learnt, n_arms)
+    return learner
+
+
+def learners_along(contents: Contents, times: Sequence[int]) -> Iterator[Learner]:
+    """The learner after each of these numbers of rewards, in rising order; one and the same, that learns on."""
+    learner = empty_learner(contents, len(contents.settings.arms))
+    lessons = _lessons(contents, times[-1])
+    for n_learnt in times:
+        n_arms = sum(since <= n_learnt for _, since, _, _ in contents.arms)
+        _learn_until(learner, contents, lessons, n_learnt, n_arms)
+        yield learner
+
+
+def _lessons(contents: Contents, n_learnt: int) -> list[Lesson]:
     columns = contents.columns
     learnt = np.flatnonzero((columns["states"] == LEARNT) | (columns["states"] == LOGGED))
     rows = learnt[np.argsort(columns["turns"][learnt], kind="stable")][:n_learnt]
     if not np.array_equal(columns["turns"][rows], np.arange(n_learnt)):
         raise InvalidArgument(f"ledger must hold the first {n_learnt} rewards, got {len(rows)} of them")
-    learner = empty_learner(contents, len(contents.settings.arms))
     xs = contents.settings.schema.features_many(columns["codes"][rows], contents.origins)
-    lessons = list(zip(xs, columns["arms"][rows].tolist(), columns["rewards"][rows].tolist(), strict=True))
+    return list(zip(xs, columns["arms"][rows].tolist(), columns["rewards"][rows].tolist(), strict=True))
+
+
+def _learn_until(learner: Learner, contents: Contents, lessons: Sequence[Lesson], n_learnt: int, n_arms: int) -> None:
     for _, since, _, _ in contents.arms[learner.n_arms : n_arms]:
         learner.learn(lessons[learner.n_learnt : since])
         learner.add_arm()
-    learner.learn(lessons[learner.n_learnt :])
-    return learner
+    learner.learn(lessons[learner.n_learnt : n_learnt])

@@ -55,12 +55,10 @@ class Learner:
     def add_arm(self) -> None:
         """Make room for one more arm, which starts from what the arms share."""
         policy: Any = self.policy
-        if not hasattr(policy, "with_arm"):
-            raise InvalidArgument(
-                f"policy must be one that can take in another arm, got {type(policy).__name__}; start a new bandit"
-            )
         try:
             self.policy, self.state = policy.with_arm(self.state)
+        except InvalidArgument:  # it cannot, and says why
+            raise
         except BaseException:
             self._go_back(self.n_learnt)
             raise

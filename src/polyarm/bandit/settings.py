@@ -16,6 +16,7 @@ WITHOUT_INTERCEPT = (
     "pitman-yor",
     "hierarchical",
     "linear",
+    "linear-information",
     "oracle-mixture",
     "linear-ucb",
     "linear-student-t",

@@ -13,6 +13,7 @@ import numpy as np
 import polyarm
 from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_writable_parent
+from polyarm.experiments import bandit_bench
 from polyarm.inference import Budget, GibbsEngine
 from polyarm.inference.gibbs import GibbsState
 from polyarm.models import LinearMixture, NormalInverseGamma
@@ -178,8 +179,16 @@ def measure(say: Callable[[str], None]) -> dict[str, Any]:
     runs = {name: realization_cost(name) for name in ("nonparametric", "dirichlet", "nonparametric-paper", "linear")}
     for name, run in runs.items():
         say(f"    {name:20s} {run['cpu_seconds']:6.3f} s  ({run['us_per_interaction']:.0f} us per interaction)")
+    door = bandit_bench.measure(say)
     machine = {"python": platform.python_version(), "machine": platform.machine(), "polyarm": polyarm.__version__}
-    return {"machine": machine, "sweep_ns": sweeps, "interaction_us": table, "update_us": updates, "realization": runs}
+    return {
+        "machine": machine,
+        "sweep_ns": sweeps,
+        "interaction_us": table,
+        "update_us": updates,
+        "realization": runs,
+        "bandit": door,
+    }
 
 
 def run_bench(json_path: Path | None) -> int:

@@ -78,6 +78,16 @@ class InformationDirected(PolicyDefaults[State]):
         information.find_many(moments, self.n_draws, self.n_rounds, mixes, stream(rng))
         return mixes if mask is None else spread_out(mixes, mask, 0.0)
 
+    def judge(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> tuple[Array, Array]:
+        """`probabilities` and the expected rewards that they rest on, (n_arms,) each, for an objective of the mean."""
+        moments = self.engine.moments(state, context)
+        return np.asarray(self._mixes(moments[None], rng, eligible)[0]), np.asarray(moments[0])
+
+    def judge_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> tuple[Array, Array]:
+        """The same in many contexts, (n, n_arms) each."""
+        moments = self.engine.moments_many(state, contexts)
+        return self._mixes(moments, rng, eligible), np.asarray(moments[:, 0])
+
     def with_arm(self, state: State) -> "tuple[InformationDirected[State], State]":
         """The policy and the state with one more arm."""
         engine, wider = self.engine.with_arm(state)

@@ -1,0 +1,158 @@
+"""What was learnt: numbers that do not depend on the moment of looking, tables, pictures, and one page."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyarm import Bandit
+from polyarm.bandit import figures
+from polyarm.errors import InvalidArgument
+from tests.bandit.shapes import ARMS, COLUMNS, played
+
+CONTEXT = {"hour": 20, "age": None, "device": "desktop", "member": False, "price": 99.5}
+
+
+@pytest.fixture(scope="module")
+def bandit() -> Bandit:
+    made = played(Bandit(ARMS, COLUMNS, policy="linear", seed=7), 80)
+    made.retire_arm("short")
+    return made
+
+
+def test_a_prediction_has_every_arm_that_is_played(bandit: Bandit) -> None:
+    found = bandit.predict(CONTEXT)
+    assert list(found) == ["long", "video"]
+    assert sum(row.probability_best for row in found.values()) == pytest.approx(1)
+    assert all(row.low < row.mean < row.high for row in found.values())
+    assert sum(bandit.summary()[arm].plays for arm in ARMS) == 80
+    policy: Any = bandit._learner.policy
+    exact = policy.engine.expected_means(bandit._learner.state, bandit._seen_as(bandit._schema.codes(CONTEXT)))
+    assert [found[arm].mean for arm in found] == pytest.approx(exact[1:], abs=0.05)
+
+
+def test_looking_changes_nothing_and_looking_twice_shows_the_same(bandit: Bandit) -> None:
+    before = bandit.to_bytes()
+    first, second = bandit.predict(CONTEXT), bandit.predict(CONTEXT)
+    assert dict(first) == dict(second)
+    other = bandit.predict(CONTEXT, look=1)
+    assert dict(other) != dict(first)
+    assert max(abs(other[arm].probability_best - first[arm].probability_best) for arm in first) < 0.02
+    bandit.summary()
+    bandit.density("long", CONTEXT)
+    bandit.effects("long")
+    assert bandit.to_bytes() == before
+
+
+def test_a_sampled_posterior_is_looked_at_from_many_states() -> None:
+    bandit = played(Bandit(ARMS, seed=7), 40)
+    before = bandit.to_bytes()
+    first, second = (bandit.predict(look=look) for look in (0, 1))
+    gaps = [abs(first[arm].probability_best - second[arm].probability_best) for arm in ARMS]
+    assert max(gaps) < 4 * np.hypot(first.standard_error, second.standard_error) + 1e-3
+    assert bandit.to_bytes() == before
+
+
+def test_tables_read_well_in_a_terminal_and_in_a_notebook(bandit: Bandit) -> None:
+    lines = repr(bandit.predict(CONTEXT)).splitlines()
+    assert re.match(r"arm +mean +95 % +best with +plays", lines[0])
+    assert len(lines) == 3
+    summary = bandit.summary()
+    assert "short (retired)" in repr(summary)
+    assert summary["short"].active is False
+    assert summary["long"].learnt + summary["long"].open == summary["long"].plays
+    assert bandit.predict(CONTEXT)._repr_html_().startswith("<table>")
+    assert "<td" in summary._repr_html_()
+    shown = bandit.decision("d3")._repr_html_()
+    assert "d3: " in shown
+    assert "(played)" in shown
+
+
+def test_markup_in_names_is_only_text() -> None:
+    bandit = played(Bandit(["<b>", "&"], policy="uniform", seed=1), 0)
+    decision = bandit.choose(id="<script>")
+    assert "<b>" not in decision._repr_html_()
+    assert "<script>" not in decision._repr_html_()
+    assert "<b>" not in bandit.summary()._repr_html_()
+
+
+def test_a_density_is_one_and_lies_in_its_band(bandit: Bandit) -> None:
+    found = bandit.density("video", CONTEXT)
+    assert np.trapezoid(found.density, found.grid) == pytest.approx(1, abs=0.03)
+    inside = (found.low <= found.density) & (found.density <= found.high)
+    assert inside.mean() > 0.95
+    assert len(bandit.density("video", CONTEXT, [0.0, 1.0]).density) == 2
+
+
+def test_effects_follow_the_columns(bandit: Bandit) -> None:
+    found = {effect.column: effect for effect in bandit.effects("video")}
+    assert list(found) == list(COLUMNS)
+    assert found["device"].values == ["phone", "desktop", "tablet"]
+    assert found["member"].values == [False, True]
+    assert found["hour"].mean[0] == pytest.approx(found["hour"].mean[-1]), "the day is a circle"
+    line = found["price"]
+    slopes = np.diff(line.mean) / np.diff(line.values)
+    assert np.allclose(slopes, slopes.mean()), "the model is linear"
+
+
+def test_history_tells_what_happened(bandit: Bandit) -> None:
+    history = bandit.history(n_looks=4)
+    assert history.steps[-1] == 80
+    assert np.allclose(history.shares.sum(axis=1), 1)
+    assert np.allclose(history.played.sum(axis=1), 1)
+    assert history.learnt.tolist() == [19, 38, 57, 77]
+    assert np.allclose(history.best.sum(axis=1), 1)
+
+
+def test_pictures_show_the_numbers(bandit: Bandit) -> None:
+    densities = [bandit.density(arm, CONTEXT, np.linspace(-4, 8, 50)) for arm in bandit.arms]
+    lines = figures.draw_densities(densities).axes[0].get_lines()
+    assert [line.get_label() for line in lines] == ["long", "video"]
+    assert np.array_equal(lines[0].get_ydata(), densities[0].density)
+    effects = [effect for arm in bandit.arms for effect in bandit.effects(arm)]
+    assert [a.get_xlabel() for a in figures.draw_effects(effects).axes if a.get_visible()] == list(COLUMNS)
+    assert len(figures.draw_history(bandit.history(2)).axes) == 3
+
+
+def test_a_report_is_one_file_without_network(bandit: Bandit, tmp_path: Path) -> None:
+    text = bandit.report(tmp_path / "report.html").read_text()
+    assert text.count("data:image/png;base64,") == 3
+    assert not re.search(r"(src|href)=\"?(https?:)?//", text)
+    assert "80 decisions, 77 rewards learnt, 3 open, 0 dropped" in text
+    without_model = played(Bandit(ARMS, policy="ucb-v", seed=1), 12)
+    assert "What the bandit learnt" in without_model.report(tmp_path / "other.html").read_text()
+
+
+def test_a_policy_without_a_model_says_what_is_missing() -> None:
+    bandit = played(Bandit(ARMS, policy="ucb-v", seed=1), 12)
+    with pytest.raises(InvalidArgument, match="policy must be one with a model of the rewards, got UCBV"):
+        bandit.predict()
+    assert np.isnan(bandit.summary()["short"].mean)
+    assert bandit.summary()["short"].plays > 0
+
+
+def test_a_bandit_that_knows_nothing_can_be_looked_at() -> None:
+    bandit = Bandit(ARMS, COLUMNS, policy="linear", seed=1)
+    assert bandit.predict(CONTEXT)["long"].plays == 0
+    assert bandit.summary()["long"].learnt == 0
+    assert len(bandit.history().steps) == 0
+    assert len(bandit.effects("long")) == 5
+
+
+def test_rewards_of_single_values_have_their_probabilities(tmp_path: Path) -> None:
+    bandit = Bandit(["a", "b"], seed=3)
+    rng = np.random.default_rng(0)
+    for i in range(60):
+        decision = bandit.choose(id=str(i))
+        bandit.learn(decision, float(rng.random() < (0.7 if decision.arm == "a" else 0.2)))
+    found = bandit.density("a")
+    assert list(found.jumps) == [0.0, 1.0]
+    assert sum(found.jumps.values()) == pytest.approx(1)
+    assert found.jumps[1.0] == pytest.approx(0.7, abs=0.2)
+    assert bandit.predict()["a"].probability_best > 0.9
+    assert "(0: " in figures.draw_densities([found]).axes[0].get_lines()[0].get_label()
+    again = Bandit.load(bandit.save(tmp_path / "clicks.polyarm"))
+    assert again.to_bytes() == bandit.to_bytes()
+    assert again.recompute("59") == bandit.decision("59")
