@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from polyarm.types import Array, Mask, Rng
 
 REWARD_LIMIT = 1e100  # its square, summed over 1e8 rewards, is still far from overflow
+REWARD_NOTHING = 1e-100  # smaller rewards are 0: the square of any other, and of their differences, is far above 0
 CONTEXT_LIMIT = 1e8  # leverages x'Vx keep at least seven digits up to here
 
 
@@ -170,15 +171,17 @@ def require_finite(values: Array, name: str) -> None:
 
 
 def require_reward(reward: float, name: str = "reward") -> float:
-    """Reward as a finite float of sane size."""
+    """Reward as a finite float of sane size; one that is smaller than 1e-100 is 0."""
     if isinstance(reward, np.ma.MaskedArray):
         require_no_mask(reward, name)
     try:
         y = float(reward)
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be a number, got {shown(reward)}") from None
-    if -REWARD_LIMIT <= y <= REWARD_LIMIT:
+    if REWARD_NOTHING <= y <= REWARD_LIMIT or -REWARD_LIMIT <= y <= -REWARD_NOTHING:
         return y
+    if -REWARD_NOTHING < y < REWARD_NOTHING:
+        return 0.0
     rule = f"at most {REWARD_LIMIT:g} in size" if math.isfinite(y) else "finite"
     raise InvalidArgument(f"{name} must be {rule}, got {y}")
 

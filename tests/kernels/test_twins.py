@@ -107,8 +107,8 @@ def test_conjugate_kernels_equal_their_plain_twins() -> None:
     X, y = rewards(3, 30)
     fast, slow = engine.init(), engine.init()
     for i in range(30):
-        conjugate.learn(*fast, i % 2, X[i], float(y[i]))
-        plain(conjugate.learn)(*slow, i % 2, X[i], float(y[i]))
+        conjugate.learn(*fast[:2], i % 2, X[i], float(y[i]))
+        plain(conjugate.learn)(*slow[:2], i % 2, X[i], float(y[i]))
     np.testing.assert_allclose(fast.roots, slow.roots, rtol=1e-13, atol=1e-15)
 
 
@@ -116,8 +116,8 @@ def test_a_stream_draws_what_its_generator_would() -> None:
     a, b = np.random.default_rng(9), np.random.default_rng(9)
     out, expected = np.empty((50, 1)), np.empty((50, 1))
     engine = ConjugateEngine([LinearGaussian(NormalInverseGamma(1))])
-    conjugate.draw_means(*engine.init(), engine._laws, np.ones(1), out, stream(a))
-    conjugate.draw_means(*engine.init(), engine._laws, np.ones(1), expected, b)  # Numba's own unboxing
+    conjugate.draw_means(*engine.init()[:2], engine._laws, np.ones(1), out, stream(a))
+    conjugate.draw_means(*engine.init()[:2], engine._laws, np.ones(1), expected, b)  # Numba's own unboxing
     np.testing.assert_array_equal(out, expected)
     assert a.random() == b.random()
     assert generator(a) is a

@@ -27,7 +27,8 @@ from polyarm.bandit.learner import Learner, Lesson
 from polyarm.bandit.ledger import LEARNT, LOGGED, Ledger
 from polyarm.bandit.settings import Settings
 from polyarm.errors import BrokenFile, InvalidArgument, NumericalFailure, PolyarmError, require, require_writable_parent
-from polyarm.inference.state_file import DAMAGED, leaves, read_like, shape_of
+from polyarm.inference.shapes import shape_of
+from polyarm.inference.state_file import DAMAGED, leaves, read_like
 from polyarm.types import Array
 
 FORMAT = 1

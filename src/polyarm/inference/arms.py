@@ -28,7 +28,7 @@ def with_empty_arm(state: Part, fresh: Part) -> Part:
         row[tuple(held)] = new[-1]
         grown = np.concatenate([old, row])
     else:
-        grown = old
+        grown = new if isinstance(old, str) and old else old  # the settings that it was made with
     part: Part = grown
     return part
 

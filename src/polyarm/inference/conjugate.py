@@ -16,7 +16,9 @@ from polyarm.errors import (
     require_reward,
 )
 from polyarm.inference.arms import model_of_all, with_empty_arm
+from polyarm.inference.door import Door
 from polyarm.inference.moments import MomentDefaults
+from polyarm.inference.state_checks import require_range, require_roots
 from polyarm.kernels import conjugate as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.root import leverage
@@ -29,6 +31,12 @@ class ConjugateState(NamedTuple):
 
     roots: Array
     counts: IntArray
+    made_with: str = ""
+
+    def require_sound(self) -> None:
+        """Raise unless the roots can be solved, now and after any number of rewards."""
+        require_roots(self.roots)
+        require_range(self.counts, 0, np.iinfo(np.int64).max, "state.counts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +45,7 @@ class ConjugateEngine(MomentDefaults):
 
     arms: Sequence[LinearGaussian]
     _laws: Array = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
@@ -57,10 +66,13 @@ class ConjugateEngine(MomentDefaults):
 
     def init(self) -> ConjugateState:
         """State before any reward."""
-        return ConjugateState(np.stack([arm.base.root for arm in self.arms]), np.zeros(self.n_arms, np.int64))
+        roots, counts = np.stack([arm.base.root for arm in self.arms]), np.zeros(self.n_arms, np.int64)
+        return ConjugateState(roots, counts, self._door.settings(self))
 
     def with_arm(self, state: ConjugateState) -> "tuple[ConjugateEngine, ConjugateState]":
         """The engine and the state with one more arm, which starts from the arms' common prior."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
         return engine, with_empty_arm(state, engine.init())
 
@@ -68,11 +80,16 @@ class ConjugateEngine(MomentDefaults):
         """State after one reward."""
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        kernels.learn(state.roots, state.counts, a, x, require_reward(reward))
+        y = require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        kernels.learn(state.roots, state.counts, a, x, y)
         return state
 
     def draw_means(self, state: ConjugateState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         kernels.draw_means(state.roots, state.counts, self._laws, x, out, stream(rng))
@@ -85,6 +102,8 @@ class ConjugateEngine(MomentDefaults):
 
         The contexts share their random numbers: each row is right by itself, but rows are not independent.
         """
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_contexts(contexts, self.context_dim)
         mask = require_eligible(eligible, self.n_arms)
         who = np.ones(self.n_arms, np.bool_) if mask is None else mask
@@ -94,39 +113,53 @@ class ConjugateEngine(MomentDefaults):
 
     def expected_means(self, state: ConjugateState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         out = np.empty(self.n_arms)
         kernels.expected_means(state.roots, require_context(context, self.context_dim), out)
         return out
 
     def noise(self, state: ConjugateState) -> tuple[Array, Array]:
         """Shape and scale of every arm's inverse-gamma noise variance, (n_arms,) each."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         growth = 0.5 * state.roots[:, -1, -1] ** 2
         return self._laws[:, 0] + 0.5 * state.counts, self._laws[:, 1] + growth
 
     def noise_variances(self, state: ConjugateState) -> Array:
         """Known or expected noise variance of every arm, (n_arms,); b / (a - 1), with a - 1 taken for at least 1/2."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         shape, scale = self.noise(state)
         known = self._laws[:, 2]
         return np.asarray(np.where(known > 0, known, scale / np.maximum(shape - 1.0, 0.5)))
 
     def predictors(self, state: ConjugateState, context: Array) -> Array:
         """Posterior mean x'U and leverage x'Vx of every arm, (2, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         out = np.empty((2, self.n_arms))
         kernels.predictors(state.roots, require_context(context, self.context_dim), out)
         return out
 
     def moments(self, state: ConjugateState, context: Array) -> Array:
         """Mean and standard deviation of every arm's mean reward, (2, n_arms); see `noise_variances`."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         out = self.predictors(state, context)
         out[1] = np.sqrt(out[1] * self.noise_variances(state))
         return out
 
     def n_components(self, state: ConjugateState) -> IntArray:
         """Components in use, (n_arms,): one for every arm that has rewards."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         return (state.counts > 0).astype(np.int64)
 
     def predictive(self, state: ConjugateState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         mean, square = leverage(state.roots[a], x, np.empty_like(x))
@@ -141,6 +174,8 @@ class ConjugateEngine(MomentDefaults):
         self, state: ConjugateState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
     ) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         mean, square = leverage(state.roots[a], x, np.empty_like(x))

@@ -8,8 +8,17 @@ import numpy as np
 
 from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.gibbs import FIRST_CAPACITY, REDRAW_EVERY, Prior, grown, prior_of, require_pair
 from polyarm.inference.predictive import student_mixture
+from polyarm.inference.state_checks import (
+    require_at_places,
+    require_components,
+    require_lanes,
+    require_numbers,
+    require_permutation,
+    require_range,
+)
 from polyarm.kernels import franchise as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import COUNT
@@ -37,6 +46,46 @@ class FranchiseState(NamedTuple):
     guests: IntArray
     arms: IntArray
     rules: Array
+    made_with: str = ""
+
+    def require_sound(self) -> None:
+        """Raise unless every reward sits at a table of its arm, every table has a dish, and the books agree."""
+        capacity, n, n_dishes = self.dishes.shape[1], int(self.size[ROWS]), int(self.size[0])
+        require_lanes(capacity, "state.dishes")
+        lengths = (self.labels.shape[1], len(self.menu))
+        require(lengths == (capacity, capacity), "state.menu", f"for {capacity} dishes", lengths)
+        require(self.dish.shape == self.guests.shape, "state.guests", f"of {self.dish.shape}", self.guests.shape)
+        rows = {len(self.data), len(self.z), len(self.arm_of), len(self.seat)}
+        require(len(rows) == 1, "rows of the state", "of one length", sorted(rows))
+        require_range(self.size[:1], 0, capacity, "state.size[0]")
+        require_range(self.size[ROWS : ROWS + 1], 0, len(self.data), "state.size[ROWS]")
+        require_range(self.size[ROWS + 1 :], n, n, "state.size")
+        require_permutation(self.labels[0], self.labels[1], "state.labels")
+        require_components(self.dishes, n_dishes, "state.dishes")
+        require_numbers(self.data[:n], "state.data")
+        require_numbers(self.rules, "state.rules")
+        require_at_places(self.z[:n], self.labels[1], self.dishes[COUNT, :n_dishes], "state.z")
+        self._require_tables(n, n_dishes)
+
+    def _require_tables(self, n: int, n_dishes: int) -> None:
+        """Raise unless guests, dishes and menu count what the rewards say."""
+        n_arms, room = self.dish.shape
+        require_range(self.arm_of[:n], 0, n_arms - 1, "state.arm_of")
+        require_range(self.arms, 0, np.iinfo(np.int64).max, "state.arms")
+        require_range(self.arms[:, kernels.SEEN], 0, room, "state.arms[:, SEEN]")
+        require_range(self.seat[:n], 0, room - 1, "state.seat")
+        guests = np.zeros((n_arms, room), np.int64)
+        np.add.at(guests, (self.arm_of[:n], self.seat[:n]), 1)
+        require(bool((guests == self.guests).all()), "state.guests", "the rewards at each table", self.guests)
+        seen = np.where(guests > 0, np.arange(1, room + 1), 0).max(axis=1)
+        books = np.column_stack([(guests > 0).sum(axis=1), seen, guests.sum(axis=1)])
+        require(bool((books == self.arms).all()), "state.arms", "tables, tables seen and rewards", self.arms)
+        eaten = self.dish[guests > 0]
+        require_range(eaten, 0, len(self.menu) - 1, "state.dish")
+        require(bool((self.dish[self.arm_of[:n], self.seat[:n]] == self.z[:n]).all()), "state.z", "dishes", self.z)
+        tables = np.bincount(eaten, minlength=len(self.menu))
+        used = self.labels[0, :n_dishes]
+        require(bool((tables[used] == self.menu[used]).all()), "state.menu", "the tables of each dish", self.menu)
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
@@ -79,6 +128,7 @@ class HierarchicalEngine:
     learn_concentration: tuple[float, float] | None = None
     learn_shared_concentration: tuple[float, float] | None = None
     _prior: Prior = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -115,15 +165,26 @@ class HierarchicalEngine:
             guests=np.zeros((self.n_arms, n), np.int64),
             arms=np.zeros((self.n_arms, 3), np.int64),
             rules=np.array(rules),
+            made_with=self._door.settings(self),
         )
 
     def with_arm(self, state: FranchiseState) -> "tuple[HierarchicalEngine, FranchiseState]":
         """The engine and the state with one more arm, whose components are those of all arms."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, n_arms=self.n_arms + 1)
         return engine, with_empty_arm(state, engine.init())
 
+    def require_fit(self, state: FranchiseState) -> None:
+        """Raise unless concentrations that are not learned are those of the model."""
+        model = self.model
+        rules = [model.concentration, model.discount, model.shared_concentration, model.shared_discount]
+        learned = [self.learn_concentration is not None, False, self.learn_shared_concentration is not None, False]
+        same = (state.rules == rules) | (np.array(learned) & (state.rules > 0))
+        require(bool(same.all()), "state.rules", f"{rules}, as the model's, where they are not learned", state.rules)
+
     def _arrays(self, state: FranchiseState) -> Arrays:
-        return (*state[:3], *self._prior, *state[3:])
+        return (*state[:3], *self._prior, *state[3:12])
 
     def _with_room(self, state: FranchiseState) -> FranchiseState:
         if state.size[0] + 2 > state.dishes.shape[1]:
@@ -147,18 +208,24 @@ class HierarchicalEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
         state = self._with_room(state)
         kernels.learn(*self._arrays(state), a, x, y, stream(rng))
         n = int(state.size[ROWS])
-        state = self.move_rewards(state, min(self.moves, 10 * n), rng)
+        state = self._move_rewards(state, min(self.moves, 10 * n), rng)
         if self.table_moves and rng.random() * n < self.moves:
-            state = self.move_tables(state, self.table_moves, rng)
+            state = self._move_tables(state, self.table_moves, rng)
+        self._door.last = state
         if n < REDRAW_EVERY or n % REDRAW_EVERY == 0:
             self.redraw_hyperparameters(state, rng)
         return state
 
     def redraw_hyperparameters(self, state: FranchiseState, rng: Rng) -> None:
         """Draw the concentrations that are learned: given every arm's tables, and given the menu; in place."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         if self.learn_concentration is not None:
             tables = [guests[guests > 0] for guests in state.guests]
             redraw_concentration(tables, state.rules[:2], self.learn_concentration, rng)
@@ -168,6 +235,13 @@ class HierarchicalEngine:
 
     def move_rewards(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         """State after that many uniformly drawn rewards have drawn table and dish again."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        self._door.last = state = self._move_rewards(state, n_moves, rng)
+        return state
+
+    def _move_rewards(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         left = n_moves if state.size[ROWS] > 0 else 0
         while left > 0:
             left = kernels.move_rewards(*self._arrays(state), left, stream(rng))
@@ -176,6 +250,13 @@ class HierarchicalEngine:
 
     def move_tables(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         """State after that many tables, drawn by their guests, have drawn their dish again."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        self._door.last = state = self._move_tables(state, n_moves, rng)
+        return state
+
+    def _move_tables(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         left = n_moves if state.size[ROWS] > 0 else 0
         while left > 0:
             left = kernels.move_tables(*self._arrays(state), left, stream(rng))
@@ -184,6 +265,8 @@ class HierarchicalEngine:
 
     def draw_means(self, state: FranchiseState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward, (n_draws, n_arms): arms share the draw of a component."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         columns, _, law = self._prior
@@ -192,6 +275,8 @@ class HierarchicalEngine:
 
     def expected_means(self, state: FranchiseState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward given the seating, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty(self.n_arms)
         kernels.expected_means(*state[:3], self._prior.columns, *state[7:11], state.rules, x, out)
@@ -199,6 +284,8 @@ class HierarchicalEngine:
 
     def n_components(self, state: FranchiseState) -> IntArray:
         """Components that each arm uses, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         used = [
             np.unique(state.z[: state.size[ROWS]][state.arm_of[: state.size[ROWS]] == a]) for a in range(self.n_arms)
         ]
@@ -206,11 +293,15 @@ class HierarchicalEngine:
 
     def seating(self, state: FranchiseState) -> tuple[IntArray, IntArray, IntArray]:
         """Arm, table within the arm, and dish of every reward."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         n = state.size[ROWS]
         return state.arm_of[:n].copy(), state.seat[:n].copy(), state.z[:n].copy()
 
     def predictive(self, state: FranchiseState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context, given the seating."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         n_dishes = int(state.size[0])
@@ -229,6 +320,8 @@ class HierarchicalEngine:
         self, state: FranchiseState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
     ) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         points = require_array(grid, "grid")

@@ -7,6 +7,8 @@ import numpy as np
 from scipy.special import logit
 
 from polyarm.errors import (
+    CONTEXT_LIMIT,
+    REWARD_LIMIT,
     require,
     require_arm,
     require_array,
@@ -16,7 +18,9 @@ from polyarm.errors import (
     require_name,
     require_reward,
 )
+from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.moments import MomentDefaults
+from polyarm.inference.state_checks import require_above, require_numbers, require_range
 from polyarm.kernels import generalized as kernels
 from polyarm.kernels._jit import stream
 from polyarm.types import Array, IntArray, Rng
@@ -42,6 +46,18 @@ class GeneralizedState(NamedTuple):
     counts: IntArray
     stale: IntArray
     rows: tuple[Array, ...]
+    made_with: str = ""
+
+    def require_sound(self) -> None:
+        """Raise unless every reward has a row, and coefficients have a centre and variances."""
+        for name in ("centres", "covariances", "extra"):
+            require_numbers(getattr(self, name), f"state.{name}")
+        require_above(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0, "variances in state.covariances")
+        for a, (rows, n) in enumerate(zip(self.rows, self.counts, strict=True)):
+            require_range(self.counts[a : a + 1], 0, len(rows), f"state.counts[{a}]")
+            require_range(self.stale[a : a + 1], 0, int(n), f"state.stale[{a}]")
+            require_numbers(rows[:n, :-1], f"state.rows.{a}", CONTEXT_LIMIT)
+            require_numbers(rows[:n, -1], f"state.rows.{a}", REWARD_LIMIT)
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
@@ -73,6 +89,7 @@ class GeneralizedEngine(MomentDefaults):
     prior_var: float | Array = 1.0
     n_marks: int = 5
     _prior: Array = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -105,7 +122,18 @@ class GeneralizedEngine(MomentDefaults):
             counts=np.zeros(n, np.int64),
             stale=np.zeros(n, np.int64),
             rows=tuple(np.zeros((FIRST_CAPACITY, d + 1)) for _ in range(n)),
+            made_with=self._door.settings(self),
         )
+
+    def require_fit(self, state: GeneralizedState) -> None:
+        """Raise unless the rewards are of this family, and what the arms share is in order."""
+        for rows, n in zip(state.rows, state.counts, strict=True):
+            for y in np.unique(rows[:n, -1]):
+                self.require_kind(y + self.lowest)
+        if self.family == "ordinal":
+            require(bool((np.diff(state.extra) > 0).all()), "state.extra", "rising cut points", state.extra)
+        elif self.family == "gamma":
+            require_above(state.extra, 0.0, "state.extra")
 
     def require_kind(self, reward: float) -> float:
         """Reward, if it is one of this family's."""
@@ -126,6 +154,9 @@ class GeneralizedEngine(MomentDefaults):
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = self.require_kind(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
         n, d = int(state.counts[a]), self.context_dim
         if n == len(state.rows[a]):
             rows = list(state.rows)
@@ -142,6 +173,7 @@ class GeneralizedEngine(MomentDefaults):
             kernels.add(*law, row, state.centres[a], state.covariances[a])
         if self.family in ("ordinal", "gamma") and is_due(int(state.counts.sum())):
             self._fit_shared(state)
+        self._door.last = state
         return state
 
     def _fit(self, state: GeneralizedState, arm: int) -> None:
@@ -165,16 +197,20 @@ class GeneralizedEngine(MomentDefaults):
 
     def with_arm(self, state: GeneralizedState) -> "tuple[GeneralizedEngine, GeneralizedState]":
         """The engine and its state with one more arm, the last, that has no rewards yet."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, n_arms=self.n_arms + 1)
         fresh = engine.init()
         centres, covariances, _, counts, stale = (
             np.concatenate([old, new[-1:]]) for old, new in zip(state[:5], fresh[:5], strict=True)
         )
         rows = (*state.rows, fresh.rows[-1])
-        return engine, GeneralizedState(centres, covariances, state.extra, counts, stale, rows)
+        return engine, GeneralizedState(centres, covariances, state.extra, counts, stale, rows, fresh.made_with)
 
     def draw_means(self, state: GeneralizedState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         law, beta = (FAMILIES[self.family], state.extra), (state.centres, state.covariances)
@@ -183,6 +219,8 @@ class GeneralizedEngine(MomentDefaults):
 
     def moments(self, state: GeneralizedState, context: Array) -> Array:
         """Mean and standard deviation of every arm's mean reward, (2, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((2, self.n_arms))
         kernels.moments(FAMILIES[self.family], state.extra, state.centres, state.covariances, x, out)

@@ -17,14 +17,20 @@ from polyarm.errors import (
     require_reward,
 )
 from polyarm.inference.arms import model_of_all, with_empty_arm
+from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.failure import backup_of, give_up
+from polyarm.inference.migration import fit_memory, memory_fits
 from polyarm.inference.predictive import process_mixture
 from polyarm.inference.rules import Budget, Sweeps
+from polyarm.inference.state_checks import require_components, require_numbers, require_roots, require_seating
 from polyarm.kernels import gibbs as kernels
 from polyarm.kernels import means
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import LANES, LOG_DET, MEAN, SCALE, n_rows
+from polyarm.kernels.finite import finite_components
 from polyarm.kernels.forgetting import forget
 from polyarm.kernels.hyperparameters import MOST, rate_rewards, redraw, redraw_scale
+from polyarm.kernels.root import absorb
 from polyarm.kernels.split_merge import split_merge
 from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
@@ -49,6 +55,17 @@ class GibbsState(NamedTuple):
     laws: Array
     data: tuple[Array, ...]
     seats: tuple[IntArray, ...]
+    made_with: str = ""
+
+    def require_sound(self) -> None:
+        """Raise unless every reward sits at a component in use, and all numbers that are read are finite."""
+        require_seating(self.tables, self.labels, self.sizes, self.data, self.seats)
+        require_numbers(self.laws, "state.laws")
+        require_roots(self.roots)
+        places = (1, self.tables.shape[2])
+        require(self.roots.shape[1] in places, "state.roots", f"of one place or {places[1]}", self.roots.shape)
+        for table, size in zip(self.tables, self.sizes, strict=True):
+            require_components(table, int(size[0]), "state.tables")
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
@@ -154,6 +171,7 @@ class GibbsEngine:
     half_life: float | None = None
     _prior: Prior = field(init=False, repr=False)
     _beliefs: Array = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
@@ -196,20 +214,22 @@ class GibbsEngine:
         """State before any reward."""
         n, rows = self._prior.columns.shape
         capacity = max(FIRST_CAPACITY, LANES)
-        absorbs = self.memory is not None or self.half_life is not None
         first = min(FIRST_CAPACITY, self.memory or FIRST_CAPACITY)
         return GibbsState(
             tables=np.zeros((n, rows, capacity)),
             labels=np.tile(np.arange(capacity), (n, 2, 1)),
             sizes=np.zeros((n, 4), np.int64),
-            roots=repeated(self._prior.roots, capacity if absorbs else 1),
+            roots=repeated(self._prior.roots, capacity if self._absorbs else 1),
             laws=self._prior.laws.copy(),
             data=tuple(np.zeros((first, self.context_dim + 2)) for _ in range(n)),
             seats=tuple(np.zeros(first, np.int64) for _ in range(n)),
+            made_with=self._door.settings(self),
         )
 
     def with_arm(self, state: GibbsState) -> "tuple[GibbsEngine, GibbsState]":
         """The engine and the state with one more arm: the arms' common prior, with what was learned of it."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
         fresh = engine.init()
         fresh.laws[-1] = state.laws[-1]
@@ -217,21 +237,68 @@ class GibbsEngine:
             fresh = with_room_for_component(fresh, engine._prior.roots)
         return engine, with_empty_arm(state, fresh)
 
+    @property
+    def _absorbs(self) -> bool:
+        return self.memory is not None or self.half_life is not None
+
+    def require_fit(self, state: GibbsState) -> None:
+        """Raise unless what is not learned of the arms' laws is that of the models."""
+        laws, learned = self._prior.laws, np.zeros(4, bool)
+        learned[1:] = (
+            self.learn_scale is not None,
+            self.learn_concentration is not None,
+            self.learn_discount is not None,
+        )
+        inside = (state.laws[:, 1] > 0) & (state.laws[:, 2] > -state.laws[:, 3]) & (state.laws[:, 3] < 1)
+        same = (state.laws == laws) | (learned & inside[:, None])
+        require(bool(same.all()), "state.laws", "the models' where they are not learned", state.laws[~same.all(axis=1)])
+
+    def must_migrate(self, state: GibbsState) -> bool:
+        """Whether the state keeps its rewards in another way than this engine."""
+        alone = self._absorbs and state.roots.shape[1] == 1
+        return alone or not all(memory_fits(*pair, self.memory) for pair in zip(state.seats, state.sizes, strict=True))
+
+    def migrated(self, state: GibbsState) -> GibbsState:
+        """The state of an engine with another memory or half-life; rewards beyond the memory are absorbed."""
+        roots = state.roots
+        if self._absorbs and roots.shape[1] == 1:
+            roots = repeated(roots, state.tables.shape[2])
+        roots, sizes = roots.copy(), state.sizes.copy()
+
+        def absorb_row(arm: int, row: int) -> None:
+            absorb(roots[arm, state.seats[arm][row]], state.data[arm][row, :-1].copy())
+
+        data, seats = fit_memory(state.data, state.seats, sizes, self.memory, absorb_row)
+        return state._replace(roots=roots, sizes=sizes, data=data, seats=seats)
+
     def update(self, state: GibbsState, context: Array, arm: int, reward: float, rng: Rng) -> GibbsState:
         """State after one reward."""
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        if state is not self._door.last:
+            state = self._door.admit(self, state)
+        self._door.last = NOTHING
+        given, backup = state, backup_of(state, y)
         state = self._with_room(state, a)
         if isinstance(self.rule, Budget):
-            state = self._learn(state, a, x, y, self.rule, rng)
+            state, finite = self._learn(state, a, x, y, self.rule, rng)
         else:
             arrays = self._arrays(state, a)
             kernels.seat(*arrays, a, x, y, stream(rng))
             state = self._sweep_until_settled(state, a, self.rule, rng)
+            finite = finite_components(state.tables, state.sizes, a)
+        if not finite and not self._mend(state, a):
+            give_up(given, backup, y)
+        self._door.last = state
         if self.half_life or self.learn_concentration or self.learn_discount or self.learn_scale:
             self._after_step(state, int(state.sizes[:, kernels.EVER].sum()), rng)
         return state
+
+    def _mend(self, state: GibbsState, arm: int) -> bool:
+        """Compute every component of an arm afresh from its rewards, in place; tell whether all are finite now."""
+        kernels.rebuild_components(*self._arrays(state, arm), arm)
+        return finite_components(state.tables, state.sizes, arm)
 
     def _arrays(self, state: GibbsState, arm: int) -> Arrays:
         return (*state[:3], self._columns(state), *state[3:5], state.data[arm], state.seats[arm])
@@ -252,14 +319,20 @@ class GibbsEngine:
             state = with_room_for_component(state, self._prior.roots)
         return state
 
-    def _learn(self, state: GibbsState, arm: int, x: Array, y: float, rule: Budget, rng: Rng) -> GibbsState:
+    def _learn(
+        self, state: GibbsState, arm: int, x: Array, y: float, rule: Budget, rng: Rng
+    ) -> tuple[GibbsState, bool]:
+        """State with the reward, and whether its arm is finite."""
         n_moves = rule.moves_at(int(state.sizes[arm, kernels.EVER]) + 1)
         left = kernels.learn(*self._arrays(state, arm), arm, x, y, n_moves, stream(rng))
+        finite = left != kernels.NOT_FINITE
         if left > 0:
-            state = self.random_moves(state, arm, left, rng)
-        if rule.split_merge > 0 and rng.random() * state.sizes[arm, kernels.ROWS] < rule.moves:
-            state = self.split_merge(state, arm, rule.split_merge, rng)
-        return state
+            state = self._random_moves(state, arm, left, rng)
+            finite = finite_components(state.tables, state.sizes, arm)
+        if finite and rule.split_merge > 0 and rng.random() * state.sizes[arm, kernels.ROWS] < rule.moves:
+            state = self._split_merge(state, arm, rule.split_merge, rng)
+            finite = finite_components(state.tables, state.sizes, arm)
+        return state, finite
 
     def _after_step(self, state: GibbsState, step: int, rng: Rng) -> None:
         share = remaining_share(step, self.half_life) if self.half_life is not None else 1.0
@@ -273,6 +346,8 @@ class GibbsEngine:
 
     def redraw_hyperparameters(self, state: GibbsState, rng: Rng) -> None:
         """Draw what is learned of concentration, discount and scale given the seating of all arms; in place."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         learn = (self.learn_concentration is not None, self.learn_discount is not None)
         if any(learn):
             redraw(state.tables, state.sizes, state.laws, self._beliefs, *learn, stream(rng))
@@ -283,11 +358,25 @@ class GibbsEngine:
 
     def fade(self, state: GibbsState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         for a in range(self.n_arms):
             forget(*self._arrays(state, a), a, self._prior.roots[a, 0], share)
 
     def random_moves(self, state: GibbsState, arm: int, n_moves: int, rng: Rng) -> GibbsState:
         """State after that many Gibbs moves of uniformly drawn rewards of an arm."""
+        self._begin(state, arm)
+        self._door.last = state = self._random_moves(state, arm, n_moves, rng)
+        return state
+
+    def _begin(self, state: GibbsState, arm: int) -> None:
+        """Check a state and an arm before moves that may change the state's arrays."""
+        require_arm(arm, self.n_arms)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+
+    def _random_moves(self, state: GibbsState, arm: int, n_moves: int, rng: Rng) -> GibbsState:
         left = n_moves if state.sizes[arm, kernels.ROWS] > 0 else 0
         while left > 0:
             left = kernels.random_moves(*self._arrays(state, arm), arm, left, stream(rng))
@@ -296,6 +385,11 @@ class GibbsEngine:
 
     def sweep(self, state: GibbsState, arm: int, rng: Rng) -> GibbsState:
         """State after one Gibbs move of every reward of an arm, in random order."""
+        self._begin(state, arm)
+        self._door.last = state = self._sweep(state, arm, rng)
+        return state
+
+    def _sweep(self, state: GibbsState, arm: int, rng: Rng) -> GibbsState:
         left = int(state.sizes[arm, kernels.ROWS])
         order = np.empty(left, np.int64)
         while left > 0:
@@ -305,6 +399,11 @@ class GibbsEngine:
 
     def split_merge(self, state: GibbsState, arm: int, n_proposals: int, rng: Rng) -> GibbsState:
         """State after that many split-merge proposals for an arm."""
+        self._begin(state, arm)
+        self._door.last = state = self._split_merge(state, arm, n_proposals, rng)
+        return state
+
+    def _split_merge(self, state: GibbsState, arm: int, n_proposals: int, rng: Rng) -> GibbsState:
         left = n_proposals
         while left > 0:
             left = split_merge(*self._arrays(state, arm), arm, left, stream(rng))
@@ -312,11 +411,11 @@ class GibbsEngine:
         return state
 
     def _sweep_until_settled(self, state: GibbsState, arm: int, rule: Sweeps, rng: Rng) -> GibbsState:
-        before = self.log_joint(state, arm)
+        before = self._log_joint(state, arm)
         for _ in range(rule.max_sweeps):
-            state = self.sweep(state, arm, rng)
-            state = self.split_merge(state, arm, rule.split_merge, rng)
-            after = self.log_joint(state, arm)
+            state = self._sweep(state, arm, rng)
+            state = self._split_merge(state, arm, rule.split_merge, rng)
+            after = self._log_joint(state, arm)
             if abs(after - before) < rule.tolerance * abs(before):
                 break
             before = after
@@ -324,10 +423,18 @@ class GibbsEngine:
 
     def log_joint(self, state: GibbsState, arm: int) -> float:
         """Log joint density of an arm's rewards and their seating."""
+        require_arm(arm, self.n_arms)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        return self._log_joint(state, arm)
+
+    def _log_joint(self, state: GibbsState, arm: int) -> float:
         return kernels.log_joint(state.tables, state.sizes, self._columns(state), state.laws, arm)
 
     def draw_means(self, state: GibbsState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the seating, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         way = DRAWS[self.draws]
@@ -336,6 +443,8 @@ class GibbsEngine:
 
     def expected_means(self, state: GibbsState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward given the seating, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty(self.n_arms)
         means.expected_means(state.tables, state.sizes, self._prior.columns, state.laws, x, out)
@@ -343,15 +452,22 @@ class GibbsEngine:
 
     def n_components(self, state: GibbsState) -> IntArray:
         """Components in use, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         return state.sizes[:, 0].copy()
 
     def assignments(self, state: GibbsState, arm: int) -> IntArray:
         """Component of each of an arm's rewards that can still move, oldest first, numbered 0, 1, ... by place."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        require_arm(arm, self.n_arms)
         n, first = state.sizes[arm, kernels.ROWS], state.sizes[arm, kernels.NEXT]
         return np.asarray(state.labels[arm, 1][np.roll(state.seats[arm][:n], -first)])
 
     def predictive(self, state: GibbsState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context, given the seating."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         components = state.tables[a][:, : state.sizes[a, 0]]
@@ -359,6 +475,8 @@ class GibbsEngine:
 
     def draw_densities(self, state: GibbsState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         points = require_array(grid, "grid")

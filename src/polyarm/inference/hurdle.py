@@ -7,6 +7,7 @@ import numpy as np
 
 from polyarm.errors import require, require_arm, require_context, require_count, require_name, require_reward
 from polyarm.inference.conjugate import ConjugateEngine, ConjugateState
+from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.generalized import GeneralizedEngine, GeneralizedState
 from polyarm.inference.moments import MomentDefaults
 from polyarm.models import LinearGaussian, NormalInverseGamma
@@ -39,6 +40,7 @@ class HurdleEngine(MomentDefaults):
     amount_var: float | Array = 1.0
     _hurdle: GeneralizedEngine = field(init=False, repr=False)
     _amount: Any = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_name(self.amounts, AMOUNTS, "amounts")
@@ -60,19 +62,27 @@ class HurdleEngine(MomentDefaults):
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
         require(y >= 0 or self.amounts == "normal", "reward", "0 or an amount above 0", reward)
-        hurdle = self._hurdle.update(state.hurdle, x, a, float(y != 0), rng)
-        if y == 0:
-            return state._replace(hurdle=hurdle)
-        amount = self._amount.update(state.amount, x, a, float(np.log(y)) if self.amounts == "log-normal" else y, rng)
-        return HurdleState(hurdle, amount)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        state = state._replace(hurdle=self._hurdle.update(state.hurdle, x, a, float(y != 0), rng))
+        if y != 0:
+            size = float(np.log(y)) if self.amounts == "log-normal" else y
+            state = state._replace(amount=self._amount.update(state.amount, x, a, size, rng))
+        self._door.last = state
+        return state
 
     def with_arm(self, state: HurdleState) -> "tuple[HurdleEngine, HurdleState]":
         """The engine and its state with one more arm, the last, that has no rewards yet."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, n_arms=self.n_arms + 1)
         return engine, HurdleState(self._hurdle.with_arm(state.hurdle)[1], self._amount.with_arm(state.amount)[1])
 
     def draw_means(self, state: HurdleState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         size = (require_count(n_draws, "n_draws"), self.n_arms)
         share = self._hurdle.draw_means(state.hurdle, context, n_draws, rng)
         if self.amounts != "log-normal":
@@ -85,6 +95,8 @@ class HurdleEngine(MomentDefaults):
 
     def moments(self, state: HurdleState, context: Array) -> Array:
         """Mean and standard deviation of every arm's mean reward, (2, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         share, share_sd = self._hurdle.moments(state.hurdle, context)
         mean, sd = self.amount_moments(state, context)
         square = (share**2 + share_sd**2) * (mean**2 + sd**2)
@@ -96,6 +108,8 @@ class HurdleEngine(MomentDefaults):
         A log-normal amount's mean has no moments under the posterior, whose tails are too heavy; they are those of a
         log-normal with the posterior's mean and variance of f'w + s2 / 2, s2 the noise variance of the logarithm.
         """
+        if state is not self._door.last:
+            self._door.check(self, state)
         if self.amounts != "log-normal":
             return np.asarray(self._amount.moments(state.amount, context))
         level, leverage = self._amount.predictors(state.amount, context)

@@ -52,7 +52,9 @@ class KeptDraws:
         for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True):
             table = np.ascontiguousarray(self.columns[:, start:stop])[None]
             sizes = np.array([[stop - start, *[self.n_rewards] * 3]])
-            yield GibbsState(table, np.zeros((1, 2, 0), np.int64), sizes, *self._engine.init()[3:5], (), ())
+            state = GibbsState(table, np.zeros((1, 2, 0), np.int64), sizes, *self._engine.init()[3:5], (), ())
+            self._engine._door.last = state  # made here without rewards, to be asked only
+            yield state
 
     def draw_means(self, context: Array, rng: Rng) -> Array:
         """One posterior draw of the mean reward in this context per kept draw, (draws,)."""

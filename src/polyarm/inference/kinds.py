@@ -5,8 +5,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require_arm, require_context, require_contexts, require_count, require_reward
+from polyarm.errors import (
+    NumericalFailure,
+    require_arm,
+    require_context,
+    require_contexts,
+    require_count,
+    require_reward,
+)
+from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.failure import backup_of, put_back
 from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share
+from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
 from polyarm.inference.robust import RobustEngine, RobustState
 from polyarm.kernels import gibbs
 from polyarm.kernels import sticks as kernels
@@ -53,6 +63,11 @@ class KindsState(NamedTuple):
     tally: Array
     seen: Array
     n_rewards: int
+    made_with: str = ""
+
+    def require_sound(self) -> None:
+        """Raise unless every reward has a row and a kind, and all numbers are finite."""
+        require_kinds(self)
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
@@ -105,6 +120,7 @@ class KindsEngine:
     _law: Array = field(init=False, repr=False)
     _still: RobustEngine = field(init=False, repr=False)
     _quick: RobustEngine = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
@@ -114,6 +130,8 @@ class KindsEngine:
         )
         object.__setattr__(self, "_still", replace(self.rest, half_life=None))  # it fades when all kinds do
         object.__setattr__(self, "_quick", replace(self._still, moves=4, moves_elsewhere=0))
+        for engine in (self._still, self._quick):  # three engines of one state
+            object.__setattr__(engine, "_door", self.rest._door)
 
     @property
     def n_arms(self) -> int:
@@ -140,7 +158,16 @@ class KindsEngine:
             tally=np.zeros((tallies.SLOTS, 2)),
             seen=np.zeros(3),
             n_rewards=0,
+            made_with=self._door.settings(self),
         )
+
+    def must_migrate(self, state: KindsState) -> bool:
+        """Whether the state keeps its rewards in another way than this engine; the rest sees to its own."""
+        return not rows_fit(state, self.rest.memory)
+
+    def migrated(self, state: KindsState) -> KindsState:
+        """The state of an engine with another memory; rewards beyond the memory stay in the sticks' sums."""
+        return migrated(state, self.rest.memory)
 
     def _sticks(self, m: int, columns: Array) -> Sticks:
         A, D = self.n_arms, self.context_dim + 1
@@ -159,6 +186,8 @@ class KindsEngine:
 
     def with_arm(self, state: KindsState) -> "tuple[KindsEngine, KindsState]":
         """The engine and the state with one more arm, which starts from what the arms share."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         rest_engine, rest = self.rest.with_arm(state.rest)
         sticks = replace(self.sticks, n_arms=rest_engine.n_arms) if self.sticks is not None else None
         engine = replace(self, rest=rest_engine, sticks=sticks)
@@ -170,23 +199,39 @@ class KindsEngine:
         }
         wider = state.sticks._replace(**by_arm)
         kernels.fit_all(wider)
-        return engine, state._replace(rest=rest, sticks=wider, data=(*state.data, engine._no_rewards(m)[-1]))
+        made_with = engine._door.settings(engine)
+        data = (*state.data, engine._no_rewards(m)[-1])
+        return engine, state._replace(rest=rest, sticks=wider, data=data, made_with=made_with)
 
     def update(self, state: KindsState, context: Array, arm: int, reward: float, rng: Rng) -> KindsState:
         """State after one reward."""
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        if state is not self._door.last:
+            state = self._door.admit(self, state)
+        self._door.last = NOTHING
+        backup = backup_of(state, y)
+        try:
+            self._door.last = state = self._with_reward(state, Reward(a, x, y), rng)
+        except NumericalFailure:
+            if backup is not None:
+                put_back(state, backup)
+            raise
+        return state
+
+    def _with_reward(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
+        a, x, y = reward
         tallies.count_value(state.tally, state.seen, y)
         state = state._replace(n_rewards=state.n_rewards + 1)
         if self._must_look(state, y):
             found = find_kinds(state.tally, state.seen, state.values)
             if set(found.values) != set(state.values):
-                return self._faded(self._rebuilt(state, found, Reward(a, x, y), rng))
+                return self._faded(self._rebuilt(state, found, reward, rng))
             state = self._with_rest(state, found, rng)
         if len(state.values) == 0:
             return self._faded(state._replace(rest=self.rest.update(state.rest, x, a, y, rng)))
-        return self._faded(self._learnt(state, Reward(a, x, y), rng))
+        return self._faded(self._learnt(state, reward, rng))
 
     def _must_look(self, state: KindsState, y: float) -> bool:
         n = state.n_rewards
@@ -312,6 +357,13 @@ class KindsEngine:
 
     def refresh(self, state: KindsState, rng: Rng) -> KindsState:
         """State after another round of moves in every arm and of draws of all that is shared."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        self._door.last = state = self._refreshed(state, rng)
+        return state
+
+    def _refreshed(self, state: KindsState, rng: Rng) -> KindsState:
         if len(state.values) == 0:
             return state._replace(rest=self.rest.refresh(state.rest, rng))
         for arm in range(self.n_arms):
@@ -322,6 +374,8 @@ class KindsEngine:
 
     def draw_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         if len(state.values) == 0:
             return self.rest.draw_means(state.rest, context, n_draws, rng)
         x = require_context(context, self.context_dim)
@@ -337,6 +391,8 @@ class KindsEngine:
 
     def draw_shares(self, state: KindsState, context: Array, arm: int, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of the probabilities of an arm's kinds, that of the rest last, (n_draws, n_kinds + 1)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.ones((require_count(n_draws, "n_draws"), len(state.values) + 1))
         if len(state.values) > 0:
@@ -351,6 +407,8 @@ class KindsEngine:
 
     def moments(self, state: KindsState, context: Array) -> Array:
         """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         if len(state.values) == 0:
             return self.rest.moments(state.rest, context)
         x = require_context(context, self.context_dim)
@@ -364,6 +422,8 @@ class KindsEngine:
 
     def moments_many(self, state: KindsState, contexts: Array) -> Array:
         """The same in many contexts, (n, 2, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         if len(state.values) == 0:
             return self.rest.moments_many(state.rest, contexts)
         x = require_contexts(contexts, self.context_dim)
@@ -381,6 +441,8 @@ class KindsEngine:
 
     def n_components(self, state: KindsState) -> IntArray:
         """Components in use by the rest, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         return self.rest.n_components(state.rest)
 
     def predictive(self, state: KindsState, context: Array, arm: int) -> StudentMixture | JumpMixture:
@@ -388,6 +450,8 @@ class KindsEngine:
 
         With kinds it has jumps, whose probabilities are their posterior means.
         """
+        if state is not self._door.last:
+            self._door.check(self, state)
         rest = self.rest.predictive(state.rest, context, arm)
         if len(state.values) == 0:
             return rest
@@ -403,6 +467,8 @@ class KindsEngine:
 
         It is that of the rewards of no kind times their probability; a rest that is one value has none.
         """
+        if state is not self._door.last:
+            self._door.check(self, state)
         out = self.rest.draw_densities(state.rest, context, arm, grid, n_draws, rng)
         if len(state.values) == 0:
             return out

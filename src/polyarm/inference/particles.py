@@ -8,8 +8,18 @@ import numpy as np
 
 from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
 from polyarm.inference.arms import model_of_all, with_empty_arm
+from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.gibbs import Prior, grown, prior_of
 from polyarm.inference.predictive import student_mixture
+from polyarm.inference.state_checks import (
+    SLACK,
+    require_above,
+    require_components,
+    require_lanes,
+    require_numbers,
+    require_range,
+    require_roots,
+)
 from polyarm.kernels import means
 from polyarm.kernels import particles as kernels
 from polyarm.kernels._jit import stream
@@ -35,6 +45,27 @@ class Cloud(NamedTuple):
     size: IntArray
     log_evidence: Array
 
+    def require_sound(self) -> None:
+        """Raise unless every particle holds components of the pool, and the weights sum to one."""
+        capacity = self.table.shape[1]
+        require_lanes(capacity, "table of a cloud")
+        same = len(self.roots) == len(self.marks) == capacity
+        require(same, "roots of a cloud", f"{capacity}, as its components", (len(self.roots), len(self.marks)))
+        require_range(self.size[:1], 1, len(self.weights), "particles of a cloud")
+        require_range(self.size[1:2], 0, capacity, "pool of a cloud")
+        require_range(self.size[2:], 0, np.iinfo(np.int64).max, "rewards of a cloud")
+        n_particles, pool = int(self.size[0]), int(self.size[1])
+        require_range(self.lengths[:n_particles], 0, self.members.shape[1], "lengths of a cloud")
+        held = np.arange(self.members.shape[1]) < self.lengths[:n_particles, None]
+        require_range(self.members[:n_particles][held], 0, pool - 1, "members of a cloud")
+        require_components(self.table, pool, "table of a cloud")
+        require_above(self.table[COUNT, :pool], 0.0, "counts of a cloud")
+        require_roots(self.roots[:pool], "roots of a cloud")
+        require_numbers(self.log_evidence, "log_evidence of a cloud")
+        weights = self.weights[:n_particles]
+        require_above(weights, 0.0, "weights of a cloud")
+        require(abs(float(weights.sum()) - 1.0) < SLACK, "weights of a cloud", "of sum 1", float(weights.sum()))
+
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
         """Axes that double when full: see state_file."""
@@ -45,6 +76,7 @@ class ParticleState(NamedTuple):
     """The particles of every arm."""
 
     clouds: tuple[Cloud, ...]
+    made_with: str = ""
 
 
 def with_room(cloud: Cloud) -> Cloud:
@@ -70,6 +102,7 @@ class ParticleEngine:
     arms: Sequence[LinearMixture]
     n_particles: int = 100
     _prior: Prior = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
@@ -90,7 +123,7 @@ class ParticleEngine:
 
     def init(self) -> ParticleState:
         """State before any reward: one particle without components."""
-        return ParticleState(tuple(self._empty_cloud() for _ in self.arms))
+        return ParticleState(tuple(self._empty_cloud() for _ in self.arms), self._door.settings(self))
 
     def _empty_cloud(self) -> Cloud:
         d, n = self.context_dim, self.n_particles
@@ -110,6 +143,8 @@ class ParticleEngine:
 
     def with_arm(self, state: ParticleState) -> "tuple[ParticleEngine, ParticleState]":
         """The engine and the state with one more arm, which starts from the arms' common prior."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
         return engine, with_empty_arm(state, engine.init())
 
@@ -118,13 +153,20 @@ class ParticleEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         data = np.append(x, (require_reward(reward), 0.0))[None]
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
         cloud = with_room(state.clouds[a])
         columns, roots, laws = self._prior
         kernels.learn(*cloud, columns[a], roots[a, 0], laws[a], data, data[0, :-1].view(np.uint64), stream(rng))
-        return ParticleState((*state.clouds[:a], cloud, *state.clouds[a + 1 :]))
+        state = state._replace(clouds=(*state.clouds[:a], cloud, *state.clouds[a + 1 :]))
+        self._door.last = state
+        return state
 
     def draw_means(self, state: ParticleState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
         columns, _, laws = self._prior
@@ -136,6 +178,8 @@ class ParticleEngine:
 
     def expected_means(self, state: ParticleState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         columns, _, laws = self._prior
         return np.array(
@@ -147,14 +191,20 @@ class ParticleEngine:
 
     def n_components(self, state: ParticleState) -> IntArray:
         """Components of every arm's heaviest particle, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         return np.array([c.lengths[c.weights[: c.size[PARTICLES]].argmax()] for c in state.clouds])
 
     def log_evidence(self, state: ParticleState, arm: int) -> float:
         """Estimate of the log marginal density of an arm's rewards; exact while every seating fits."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         return float(state.clouds[require_arm(arm, self.n_arms)].log_evidence[0])
 
     def predictive(self, state: ParticleState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context, averaged over the particles."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         cloud = state.clouds[a]
@@ -171,6 +221,8 @@ class ParticleEngine:
         self, state: ParticleState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
     ) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         points = require_array(grid, "grid")

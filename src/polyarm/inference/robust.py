@@ -16,7 +16,11 @@ from polyarm.errors import (
     require_reward,
 )
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.failure import backup_of, give_up
 from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room_for_reward
+from polyarm.inference.migration import memory_fits
+from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
 from polyarm.kernels import robust as kernels
 from polyarm.kernels import robust_means as means
 from polyarm.kernels import robust_scales as scales
@@ -59,6 +63,11 @@ class RobustState(NamedTuple):
     data: tuple[Array, ...]
     seats: tuple[IntArray, ...]
     n_rewards: int
+    made_with: str = ""
+
+    def require_sound(self) -> None:
+        """Raise unless every reward sits at a component in use, and all numbers that are read are finite."""
+        require_robust(self)
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
@@ -111,6 +120,7 @@ class RobustEngine:
     memory: int | None = None
     half_life: float | None = None
     _law: Array = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
@@ -157,12 +167,15 @@ class RobustEngine:
             data=tuple(np.zeros((first, D + 1)) for _ in range(n)),
             seats=tuple(np.zeros(first, np.int64) for _ in range(n)),
             n_rewards=0,
+            made_with=self._door.settings(self),
         )
         kernels.prepare_all(state.tables, state.sizes, state.centres, hyper, columns, self._law)
         return state
 
     def with_arm(self, state: RobustState) -> "tuple[RobustEngine, RobustState]":
         """The engine and the state with one more arm, which starts from the arms' common centre and scales."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, model=replace(self.model, n_arms=self.n_arms + 1))
         fresh = engine.init()
         while fresh.tables.shape[2] < state.tables.shape[2]:
@@ -172,11 +185,27 @@ class RobustEngine:
         kernels.prepare_all(*last, wider.hyper, wider.columns, engine._law)
         return engine, wider
 
+    def require_fit(self, state: RobustState) -> None:
+        """Raise unless the shared values are in their ranges, and those that are not learned are the model's."""
+        require_hyper(state, self.init().hyper, self.model)
+
+    def must_migrate(self, state: RobustState) -> bool:
+        """Whether the state keeps its rewards in another way than this engine."""
+        return not all(memory_fits(*pair, self.memory) for pair in zip(state.seats, state.sizes, strict=True))
+
+    def migrated(self, state: RobustState) -> RobustState:
+        """The state of an engine with another memory; rewards beyond the memory are kept in their components."""
+        return migrated(state, self.memory)
+
     def update(self, state: RobustState, context: Array, arm: int, reward: float, rng: Rng) -> RobustState:
         """State after one reward."""
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        if state is not self._door.last:
+            state = self._door.admit(self, state)
+        self._door.last = NOTHING
+        given, backup = state, backup_of(state, y)
         state = self._with_room(state, a)
         b = state.n_rewards % self.n_arms
         if b == a:
@@ -186,12 +215,15 @@ class RobustEngine:
         if not kernels.take_in(*taken, False, source):
             self._move_origin(state)
             kernels.take_in(*taken, True, source)
-        state = self.random_moves(state, a, self.moves, rng)
+        state = self._random_moves(state, a, self.moves, rng)
         if b != a:
-            state = self.random_moves(state, b, self.moves_elsewhere, rng)
+            state = self._random_moves(state, b, self.moves_elsewhere, rng)
         shared = (state.centres, state.hyper, state.columns, self._law)
-        kernels.finish(state.tables, state.sizes, *shared, a, b, source)
+        finite = kernels.finish(state.tables, state.sizes, *shared, a, b, source)
+        if not finite and not mended(state, self.init(), self._law):
+            give_up(given, backup, y)
         state = state._replace(n_rewards=state.n_rewards + 1)
+        self._door.last = state
         share = remaining_share(state.n_rewards, self.half_life) if self.half_life is not None else 1.0
         if share < 1.0:
             self.fade(state, share)
@@ -221,10 +253,20 @@ class RobustEngine:
 
     def fade(self, state: RobustState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         kernels.forget(*state[:6], self._law, share)
 
     def random_moves(self, state: RobustState, arm: int, n_moves: int, rng: Rng) -> RobustState:
         """State after that many Gibbs moves of uniformly drawn rewards of an arm, at most four for each."""
+        require_arm(arm, self.n_arms)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        self._door.last = state = self._random_moves(state, arm, n_moves, rng)
+        return state
+
+    def _random_moves(self, state: RobustState, arm: int, n_moves: int, rng: Rng) -> RobustState:
         source, rewards = stream(rng), (state.data[arm], state.seats[arm])
         left = kernels.moves_of(*state[:6], self._law, *rewards, arm, n_moves, source)
         while left > 0:
@@ -237,11 +279,14 @@ class RobustEngine:
         for arm in range(self.n_arms):
             state = self.random_moves(state, arm, self.moves, rng)
             shared = (state.centres, state.hyper, state.columns, self._law)
-            kernels.finish(state.tables, state.sizes, *shared, arm, arm, stream(rng))
+            if not kernels.finish(state.tables, state.sizes, *shared, arm, arm, stream(rng)):
+                mended(state, self.init(), self._law)
         return state
 
     def draw_means(self, state: RobustState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         tables, _, sizes, centres, hyper, columns = state[:6]
@@ -254,6 +299,8 @@ class RobustEngine:
         Where some rewards are equal, which a continuous model takes for certainty, an arm's standard deviation is at
         least that of a mean of n rewards with the spread of all arms' rewards.
         """
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((2, self.n_arms))
         tables, _, sizes, centres, hyper, columns = state[:6]
@@ -263,6 +310,8 @@ class RobustEngine:
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:
         """The same in many contexts, (n, 2, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_contexts(contexts, self.context_dim)
         out = np.empty((len(x), 2, self.n_arms))
         tables, _, sizes, centres, hyper, columns = state[:6]
@@ -275,10 +324,15 @@ class RobustEngine:
 
     def n_components(self, state: RobustState) -> IntArray:
         """Components in use, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         return state.sizes[:, 0].copy()
 
     def assignments(self, state: RobustState, arm: int) -> IntArray:
         """Component of each of an arm's rewards that can still move, oldest first, numbered 0, 1, ... by place."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        require_arm(arm, self.n_arms)
         n, first = state.sizes[arm, ROWS], state.sizes[arm, NEXT]
         return np.asarray(state.labels[arm, 1][np.roll(state.seats[arm][:n], -first)])
 
@@ -288,6 +342,8 @@ class RobustEngine:
         Components in use are normal; a new one is a Student-t, or now and then a wilder one, with the variances of its
         slopes and noise added.
         """
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         n = int(state.sizes[a, 0])
@@ -307,6 +363,8 @@ class RobustEngine:
         self, state: RobustState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
     ) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid))."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         points = require_array(grid, "grid")

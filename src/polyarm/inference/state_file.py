@@ -1,55 +1,61 @@
-"""A state in one file: a zip of plain NumPy arrays, no pickle, with the format's version inside."""
+"""A state in one file: a zip of plain NumPy arrays, no pickle.
 
+Its header says the format's version, the shapes, the settings that the state was made with and those of the policy,
+and a SHA-256 of all of it, arrays included.  Files of format 1 have neither settings nor hash: they are read by their
+shapes and by the checks that every state must pass.
+"""
+
+import hashlib
 import json
 import os
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from polyarm.errors import BrokenFile, require_writable_parent
-from polyarm.types import State
+from polyarm.errors import BrokenFile, InvalidArgument, require, require_writable_parent
+from polyarm.inference.door import KEEPING, described, difference, named, require_settings, require_sound
+from polyarm.inference.shapes import MADE_WITH, shape_of
+from polyarm.types import AnyEngine, AnyPolicy, State
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
 HEADER = "polyarm.json"
 DAMAGED = (OSError, KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
     """Every array and number of a nested state with its path."""
-    if isinstance(state, tuple):
-        names = getattr(state, "_fields", range(len(state)))
-        for name, value in zip(names, state, strict=True):
+    if isinstance(state, (tuple, list)):
+        for name, value in named(state):
             yield from leaves(value, f"{path}.{name}")
-    elif isinstance(state, list):
-        for index, value in enumerate(state):
-            yield from leaves(value, f"{path}.{index}")
     else:
         yield path, state
 
 
-def shape_of(state: Any, growing: Collection[int] = ()) -> Any:
-    """The nesting and the shapes of a state: what must agree between a file and the policy that reads it.
-
-    A state class whose arrays grow with the data names their growing axes by a static method `growing_axes`, as
-    {"data": (0,)}; a growing axis is written as None, every other one is fixed by the policy's settings.
-    """
+def made_with(state: Any, path: str = "state") -> Iterator[tuple[str, str]]:
+    """The settings that the parts of a state were made with, by path; parts that do not know are left out."""
     if isinstance(state, (tuple, list)):
-        axes: dict[str, tuple[int, ...]] = getattr(state, "growing_axes", dict)()
-        names = getattr(state, "_fields", [""] * len(state))
-        parts = [shape_of(value, axes.get(name, growing)) for name, value in zip(names, state, strict=True)]
-        return [type(state).__name__, parts]
-    array = np.asarray(state)
-    return [type(state).__name__, str(array.dtype), [None if i in growing else n for i, n in enumerate(array.shape)]]
+        settings = getattr(state, MADE_WITH, "")
+        if settings:
+            yield path, settings
+        for name, value in named(state):
+            yield from made_with(value, f"{path}.{name}")
 
 
-def save_state(path: str | Path, state: Any) -> Path:
-    """Write a state to one file; an interrupted write leaves the old file whole."""
+def save_state(path: str | Path, state: Any, policy: AnyPolicy | AnyEngine | None = None) -> Path:
+    """Write a state to one file; an interrupted write leaves the old file whole.
+
+    With the policy, or engine, that it belongs to, the file also carries all its settings.
+    """
     target = require_writable_parent(path)
-    header = {"format": FORMAT, "kind": "polyarm state", "shape": shape_of(state)}
+    require_sound(state)
+    header = {"format": FORMAT, "kind": "polyarm state", "shape": shape_of(state), "settings": dict(made_with(state))}
+    header["policy"] = None if policy is None else described(policy, KEEPING)
+    header["sha256"] = hash_of(header, state)
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with zipfile.ZipFile(part, "w") as archive:
@@ -63,31 +69,85 @@ def save_state(path: str | Path, state: Any) -> Path:
     return target
 
 
-def load_state(path: str | Path, like: State) -> State:
-    """The state in a file, for the engine or policy whose `init()` is `like`; continues bit for bit."""
+def hash_of(header: dict[str, Any], state: Any) -> str:
+    """SHA-256 of what a file says about a state and of all its numbers."""
+    digest = hashlib.sha256()
+    digest.update(json.dumps({k: v for k, v in header.items() if k != "sha256"}, sort_keys=True).encode())
+    for name, value in leaves(state):
+        array = np.asarray(value)
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+@overload
+def load_state(path: str | Path, like: State, policy: AnyPolicy | AnyEngine | None = None) -> State: ...
+
+
+@overload
+def load_state(path: str | Path, like: None = None, policy: AnyPolicy | AnyEngine | None = None) -> Any: ...
+
+
+def load_state(path: str | Path, like: Any = None, policy: AnyPolicy | AnyEngine | None = None) -> Any:
+    """The state in a file, for a policy or engine, or for the one whose `init()` is `like`; continues bit for bit.
+
+    A state goes on with another `memory` or `half_life` than it was saved with; with any other difference in the
+    settings that its numbers owe their meaning to, and with `policy` in any other difference, it is refused.
+    """
+    require(like is not None or policy is not None, "policy", "given, or a state in `like`", None)
+    wanted: Any = policy.init() if like is None and policy is not None else like
     try:
         with zipfile.ZipFile(path) as archive:
             header = json.loads(archive.read(HEADER))
-            if not isinstance(header, dict) or header.get("format") != FORMAT:
+            if not isinstance(header, dict) or header.get("format") not in READABLE:
                 raise BrokenFile(f"path must be a polyarm state of format {FORMAT}, got another: {path}")
-            expected = shape_of(like)
+            require_same_settings(header, wanted, policy, path)
+            expected = shape_of(wanted)
             if header.get("shape") != expected:
                 raise BrokenFile(f"path must be a state of this policy and these arms, got another's: {path}")
-            state: State = read_like(archive, like)
-            if shape_of(state) != expected:
-                raise BrokenFile(f"path must hold the arrays that it announces, got others: {path}")
-            return state
+            state = read_like(archive, wanted, header.get("settings") or {})
     except DAMAGED as error:
         if isinstance(error, BrokenFile):
             raise
         raise BrokenFile(f"path must be a readable polyarm state, got {path}: {error}") from error
+    if shape_of(state) != expected:
+        raise BrokenFile(f"path must hold the arrays that it announces, got others: {path}")
+    if header["format"] > 1 and header.get("sha256") != hash_of(header, state):
+        raise BrokenFile(f"path must hold the numbers that were saved, got others: {path}")
+    try:
+        require_sound(state)
+    except InvalidArgument as error:
+        raise BrokenFile(f"path must be a sound state, got {path}: {error}") from error
+    return state
 
 
-def read_like(archive: zipfile.ZipFile, like: Any, path: str = "state") -> Any:
-    """Arrays of the archive in the nesting of `like`."""
+def require_same_settings(
+    header: dict[str, Any], like: Any, policy: AnyPolicy | AnyEngine | None, path: str | Path
+) -> None:
+    """Raise unless the file was saved with the settings of the policy that reads it."""
+    saved = header.get("policy")
+    if saved is not None and policy is not None:
+        found = difference(json.loads(json.dumps(described(policy, KEEPING))), saved)
+        if found:
+            raise BrokenFile(
+                f"path must be a state of a policy with {found[0]} = {found[1]!r}, got one with {found[2]!r}: {path}"
+            )
+    theirs = header.get("settings") or {}
+    for place, ours in made_with(like):
+        try:
+            require_settings(theirs.get(place, ""), ours, "state")
+        except InvalidArgument as error:
+            raise BrokenFile(
+                f"path must be a state of this policy and these arms, got another's: {path}: {error}"
+            ) from error
+
+
+def read_like(archive: zipfile.ZipFile, like: Any, settings: dict[str, str] | None = None, path: str = "state") -> Any:
+    """Arrays of the archive in the nesting of `like`, with the settings that they were made with, or its own."""
     if isinstance(like, (tuple, list)):
-        names = getattr(like, "_fields", range(len(like)))
-        values = [read_like(archive, v, f"{path}.{n}") for n, v in zip(names, like, strict=True)]
+        values = [read_like(archive, value, settings, f"{path}.{name}") for name, value in named(like)]
+        if hasattr(like, MADE_WITH):
+            values.append(getattr(like, MADE_WITH) if settings is None else str(settings.get(path, "")))
         return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
     with archive.open(f"{path}.npy") as file:
         array = np.lib.format.read_array(file, allow_pickle=False)

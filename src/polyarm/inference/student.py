@@ -8,6 +8,8 @@ import numpy as np
 
 from polyarm.errors import require, require_arm, require_context, require_count, require_positive, require_reward
 from polyarm.inference.arms import model_of_all, with_empty_arm
+from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.state_checks import require_above, require_numbers, require_range, require_roots
 from polyarm.kernels import conjugate
 from polyarm.kernels import scale_weights as kernels
 from polyarm.kernels._jit import stream
@@ -23,6 +25,15 @@ class StudentState(NamedTuple):
     roots: Array
     counts: IntArray
     rows: tuple[Array, ...]
+    made_with: str = ""
+
+    def require_sound(self) -> None:
+        """Raise unless the roots can be solved and every reward has a row and a precision."""
+        require_roots(self.roots)
+        for a, (rows, n) in enumerate(zip(self.rows, self.counts, strict=True)):
+            require_range(self.counts[a : a + 1], 0, len(rows), f"state.counts[{a}]")
+            require_numbers(rows[:n, :-1], f"state.rows.{a}")
+            require_above(rows[:n, -1], 0.0, f"precision in state.rows.{a}")
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
@@ -43,6 +54,7 @@ class StudentEngine:
     n_sweeps: int = 1
     _laws: Array = field(init=False, repr=False)
     _priors: Array = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
@@ -67,10 +79,12 @@ class StudentEngine:
     def init(self) -> StudentState:
         """State before any reward."""
         rows = tuple(np.zeros((FIRST_CAPACITY, self.context_dim + 2)) for _ in self.arms)
-        return StudentState(self._priors.copy(), np.zeros(self.n_arms, np.int64), rows)
+        return StudentState(self._priors.copy(), np.zeros(self.n_arms, np.int64), rows, self._door.settings(self))
 
     def with_arm(self, state: StudentState) -> "tuple[StudentEngine, StudentState]":
         """The engine and the state with one more arm, which starts from the arms' common prior."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
         return engine, with_empty_arm(state, engine.init())
 
@@ -80,6 +94,9 @@ class StudentEngine:
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
         source = stream(rng)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
         n = int(state.counts[a])
         if n == len(state.rows[a]):
             rows = list(state.rows)
@@ -90,10 +107,13 @@ class StudentEngine:
         state.counts[a] = n + 1
         law, prior = self._laws[a], self._priors[a]
         kernels.learn(state.rows[a][: n + 1], prior, state.roots[a], law, self.dof, self.n_sweeps, source)
+        self._door.last = state
         return state
 
     def draw_means(self, state: StudentState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the precisions, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         conjugate.draw_means(state.roots, state.counts, self._laws, x, out, stream(rng))
@@ -101,6 +121,8 @@ class StudentEngine:
 
     def expected_means(self, state: StudentState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward given the precisions, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         out = np.empty(self.n_arms)
         conjugate.expected_means(state.roots, require_context(context, self.context_dim), out)
         return out

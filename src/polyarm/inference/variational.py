@@ -16,8 +16,10 @@ from polyarm.errors import (
     require_reward,
 )
 from polyarm.inference.arms import model_of_all, with_empty_arm
+from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.gibbs import FIRST_CAPACITY, Prior, grown, prior_of
 from polyarm.inference.predictive import process_mixture
+from polyarm.inference.state_checks import SLACK, require_components, require_lanes, require_numbers, require_range
 from polyarm.kernels import means
 from polyarm.kernels import variational as kernels
 from polyarm.kernels._jit import stream
@@ -34,6 +36,21 @@ class SoftSeating(NamedTuple):
     size: IntArray
     data: Array
 
+    def require_sound(self) -> None:
+        """Raise unless every reward has a row, and its responsibilities sum to one."""
+        require_lanes(self.table.shape[1], "table of a seating")
+        rows, n = len(self.data), int(self.size[0])
+        require(len(self.responsibilities) == rows > 0, "rows of a seating", f"{rows} of both", rows)
+        require_range(self.size[:1], 0, rows, "rewards of a seating")
+        require_range(self.size[1:], 0, rows, "turn of a seating")
+        require_numbers(self.data[:n], "data of a seating")
+        shares = self.responsibilities[:n]
+        require_numbers(shares, "responsibilities of a seating")
+        whole = bool((shares >= 0).all() and (np.abs(shares.sum(axis=1) - 1) < SLACK).all())
+        require(whole, "responsibilities of a seating", "of sum 1", shares)
+        require_components(self.table, self.table.shape[1], "table of a seating")
+        require(bool((self.table[COUNT] >= 0).all()), "counts of a seating", "at least 0", self.table[COUNT])
+
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
         """Axes that double when full: see state_file."""
@@ -44,6 +61,7 @@ class VariationalState(NamedTuple):
     """The soft seating of every arm."""
 
     seatings: tuple[SoftSeating, ...]
+    made_with: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +78,7 @@ class VariationalEngine:
     opening: float = 0.3
     refreshes: int = 5
     _prior: Prior = field(init=False, repr=False)
+    _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
@@ -85,7 +104,7 @@ class VariationalEngine:
 
     def init(self) -> VariationalState:
         """State before any reward."""
-        return VariationalState(tuple(self._empty_seating(a) for a in range(self.n_arms)))
+        return VariationalState(tuple(self._empty_seating(a) for a in range(self.n_arms)), self._door.settings(self))
 
     def _empty_seating(self, arm: int) -> SoftSeating:
         places = -(-self.max_components // LANES) * LANES
@@ -100,6 +119,8 @@ class VariationalEngine:
 
     def with_arm(self, state: VariationalState) -> "tuple[VariationalEngine, VariationalState]":
         """The engine and the state with one more arm, which starts from the arms' common prior."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         engine = replace(self, arms=[*self.arms, model_of_all(self.arms)])
         return engine, with_empty_arm(state, engine.init())
 
@@ -108,19 +129,25 @@ class VariationalEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
         seating = state.seatings[a]
         if seating.size[0] == len(seating.data):
             r, data = grown(seating.responsibilities, axis=0), grown(seating.data, axis=0)
             seating = seating._replace(responsibilities=r, data=data)
-            state = VariationalState((*state.seatings[:a], seating, *state.seatings[a + 1 :]))
+            state = state._replace(seatings=(*state.seatings[:a], seating, *state.seatings[a + 1 :]))
         columns, roots, laws = self._prior
         kernels.learn(
             *seating, columns[a], roots[a, 0], laws[a], x, y, self.max_components, self.opening, self.refreshes
         )
+        self._door.last = state
         return state
 
     def draw_means(self, state: VariationalState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Draws of every arm's mean reward given the soft seating, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
         columns, _, laws = self._prior
@@ -130,6 +157,8 @@ class VariationalEngine:
 
     def expected_means(self, state: VariationalState, context: Array) -> Array:
         """Expectation of every arm's mean reward given the soft seating, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         columns, _, laws = self._prior
         means = [kernels.expected_mean(s.table, columns[a], laws[a], x) for a, s in enumerate(state.seatings)]
@@ -137,6 +166,8 @@ class VariationalEngine:
 
     def n_components(self, state: VariationalState) -> IntArray:
         """Components in use, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         return np.array([(s.table[COUNT] >= kernels.EMPTY).sum() for s in state.seatings])
 
     def _in_use(self, state: VariationalState, arm: int) -> Array:
@@ -146,6 +177,8 @@ class VariationalEngine:
 
     def predictive(self, state: VariationalState, context: Array, arm: int) -> StudentMixture:
         """Predictive distribution of an arm's next reward in this context, given the soft seating."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         return process_mixture(self._in_use(state, a), self._prior.columns[a], self._prior.laws[a], x)
@@ -154,6 +187,8 @@ class VariationalEngine:
         self, state: VariationalState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
     ) -> Array:
         """Draws of the density of an arm's reward at the grid's points given the soft seating, (n_draws, len(grid))."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         points = require_array(grid, "grid")

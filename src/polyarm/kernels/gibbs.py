@@ -36,6 +36,7 @@ from polyarm.kernels.component import (
     reset,
     residuals,
 )
+from polyarm.kernels.finite import finite_columns
 from polyarm.kernels.root import absorb
 from polyarm.kernels.seating import draw_index, log_partition, shuffle
 from polyarm.types import Array, IntArray, Rng
@@ -45,6 +46,7 @@ ROUNDING = 1.0 - 1e-9  # b >= b0 always; a scale that falls further below has lo
 
 
 K_USED, ROWS, NEXT, EVER = 0, 1, 2, 3
+NOT_FINITE = -1  # what `learn` returns where a component is not
 
 
 @step
@@ -399,7 +401,28 @@ def learn(
     """Seat a new reward, then make at most 10 n random moves; return how many are left when the table was full."""
     seat(tables, labels, sizes, priors, roots, laws, data, z, arm, x, y, source)
     moves = min(n_moves, 10 * sizes[arm, 1])
-    return random_moves(tables, labels, sizes, priors, roots, laws, data, z, arm, moves, source)
+    left = random_moves(tables, labels, sizes, priors, roots, laws, data, z, arm, moves, source)
+    return left if finite_columns(tables[arm], sizes[arm, 0]) else NOT_FINITE
+
+
+@kernel
+def rebuild_components(
+    tables: Array,
+    labels: IntArray,
+    sizes: IntArray,
+    priors: Array,
+    roots: Array,
+    laws: Array,
+    data: Array,
+    z: IntArray,
+    arm: int,
+) -> None:
+    """Compute every component of an arm afresh from what it has absorbed and the rewards that carry its label."""
+    for k in range(sizes[arm, 0]):
+        label = labels[arm, 0, k]
+        start = roots[arm, home(roots[arm], label)]
+        rebuild(tables[arm], k, priors[arm], start, data, z, sizes[arm, ROWS], label, -1)
+        refresh(tables[arm], k, laws[arm, 0], laws[arm, 3])
 
 
 @kernel

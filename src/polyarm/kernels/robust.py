@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels.finite import finite_robust
 from polyarm.kernels.forgetting import FORGOTTEN
 from polyarm.kernels.gibbs import NEXT, ROWS, close_place
 from polyarm.kernels.robust_component import (
@@ -143,8 +144,8 @@ def finish(
     arm: int,
     other: int,
     source: Stream,
-) -> None:
-    """Refresh the arms that moved, draw what the arms share, and bring every arm up to date.
+) -> bool:
+    """Refresh the arms that moved, draw what the arms share, and bring every arm up to date; tell if all is finite.
 
     On a share of the steps scales are first drawn with centres and slopes integrated out, and then every arm is
     refreshed.  The share falls with arms and columns: its cost stays about a tenth of the rest.
@@ -160,6 +161,7 @@ def finish(
             refresh(arms, i, deep, room, rng)
     draw_shared(tables, sizes, centres, hyper, columns, law, rng)
     prepare_all(tables, sizes, centres, hyper, columns, law)
+    return finite_robust(tables, sizes, centres, hyper, columns)
 
 
 @kernel

@@ -6,6 +6,7 @@ import numpy as np
 
 from polyarm.choosing import surely_best_of
 from polyarm.errors import require_eligible
+from polyarm.inference.state_checks import require_numbers, require_range
 from polyarm.types import Array, Choice, IntArray, Mask
 
 FIRST_CAPACITY = 16  # rewards of an arm there is room for at first; doubled when full
@@ -19,6 +20,12 @@ class History(NamedTuple):
 
     rows: Array
     counts: IntArray
+
+    def require_sound(self) -> None:
+        """Raise unless every reward has a row of finite numbers."""
+        require_range(self.counts, 0, self.rows.shape[1], "state.counts")
+        for arm, n in enumerate(self.counts):
+            require_numbers(self.rows[arm, :n], f"state.rows[{arm}]")
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:

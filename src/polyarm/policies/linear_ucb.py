@@ -1,7 +1,7 @@
 """Upper confidence bounds for linear rewards."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from polyarm.errors import (
 )
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.conjugate import ConjugateState
+from polyarm.inference.door import Door
 from polyarm.kernels.conjugate import learn
 from polyarm.kernels.indices import upper_bounds
 from polyarm.types import Array, Choice, Mask, Rng
@@ -42,6 +43,7 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
     norm_bound: float = 1.0
     failure: float = 0.05
     intercept: bool = False
+    _door: Door = field(init=False, repr=False, compare=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -57,7 +59,8 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
         dim = self.context_dim + int(self.intercept)
         root = np.zeros((dim + 1, dim + 1))
         root[:-1, :-1] = math.sqrt(self.ridge) * np.eye(dim)
-        return ConjugateState(np.tile(root, (self.n_arms, 1, 1)), np.zeros(self.n_arms, np.int64))
+        counts = np.zeros(self.n_arms, np.int64)
+        return ConjugateState(np.tile(root, (self.n_arms, 1, 1)), counts, self._door.settings(self))
 
     def features(self, context: Array) -> Array:
         """What the regressions see of a context."""
@@ -66,6 +69,8 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
 
     def widths(self, state: ConjugateState) -> Array:
         """Width of every arm's bound, in units of sqrt(x'Vx)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         if self.bound == "linucb":
             return np.full(self.n_arms, float(self.width))
         diagonal = np.abs(state.roots.diagonal(axis1=1, axis2=2)[:, :-1])
@@ -75,6 +80,8 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
 
     def choose(self, state: ConjugateState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context; ties go to the lowest number."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = self.features(context)
         scores = np.empty(self.n_arms)
         upper_bounds(state.roots, x, self.widths(state), scores)
@@ -82,6 +89,8 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
 
     def with_arm(self, state: ConjugateState) -> "tuple[LinearUCB, ConjugateState]":
         """The policy and the state with one more arm, without rewards."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         policy = replace(self, n_arms=self.n_arms + 1)
         return policy, with_empty_arm(state, policy.init())
 
@@ -89,5 +98,8 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
         """State after one reward."""
         x = self.features(context)
         a = require_arm(arm, self.n_arms)
-        learn(state.roots, state.counts, a, x, require_reward(reward))
+        y = require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        learn(state.roots, state.counts, a, x, y)
         return state

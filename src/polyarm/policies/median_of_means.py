@@ -1,13 +1,14 @@
 """Upper confidence bounds around a median of means, for heavy tails."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, surely_best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_positive, require_reward
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.door import NOTHING, Door
 from polyarm.kernels.indices import central_moment, median_of_means
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
 from polyarm.types import Array, Choice, Mask, Rng
@@ -29,6 +30,7 @@ class MedianOfMeansUCB(PolicyDefaults[History]):
     moment_bound: float | None = None
     moment_order: float = 1.0
     exploration: float = 1.0
+    _door: Door = field(init=False, repr=False, compare=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -44,6 +46,8 @@ class MedianOfMeansUCB(PolicyDefaults[History]):
 
     def choose(self, state: History, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play; ties go to the lowest number."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         require_context(context, self.context_dim)
         unplayed = first_unplayed(state.counts, eligible)
         if unplayed is not None:
@@ -67,10 +71,17 @@ class MedianOfMeansUCB(PolicyDefaults[History]):
 
     def with_arm(self, state: History) -> "tuple[MedianOfMeansUCB, History]":
         """The policy and the state with one more arm, without rewards."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         policy = replace(self, n_arms=self.n_arms + 1)
         return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: History, context: Array, arm: int, reward: float, rng: Rng) -> History:
         """State after one reward."""
         require_context(context, self.context_dim)
-        return with_reward(state, require_arm(arm, self.n_arms), require_reward(reward))
+        a, y = require_arm(arm, self.n_arms), require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        self._door.last = state = with_reward(state, a, y)
+        return state

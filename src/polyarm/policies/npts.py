@@ -1,12 +1,13 @@
 """Nonparametric Thompson sampling."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_reward
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.door import NOTHING, Door
 from polyarm.kernels._jit import stream
 from polyarm.kernels.indices import dirichlet_mean
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
@@ -24,6 +25,7 @@ class NonparametricTS(PolicyDefaults[History]):
     n_arms: int
     context_dim: int
     upper_bound: float | None = None
+    _door: Door = field(init=False, repr=False, compare=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -37,6 +39,8 @@ class NonparametricTS(PolicyDefaults[History]):
 
     def choose(self, state: History, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play; ties go to the lowest number."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         require_context(context, self.context_dim)
         unplayed = first_unplayed(state.counts, eligible)
         if unplayed is not None:
@@ -49,10 +53,17 @@ class NonparametricTS(PolicyDefaults[History]):
 
     def with_arm(self, state: History) -> "tuple[NonparametricTS, History]":
         """The policy and the state with one more arm, without rewards."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         policy = replace(self, n_arms=self.n_arms + 1)
         return policy, with_empty_arm(state, policy.init())
 
     def update(self, state: History, context: Array, arm: int, reward: float, rng: Rng) -> History:
         """State after one reward."""
         require_context(context, self.context_dim)
-        return with_reward(state, require_arm(arm, self.n_arms), require_reward(reward))
+        a, y = require_arm(arm, self.n_arms), require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        self._door.last = state = with_reward(state, a, y)
+        return state

@@ -1,7 +1,7 @@
 """Perturbed-history exploration for linear rewards."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_arm, require_context, require_count, require_positive, require_reward
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.conjugate import ConjugateState
+from polyarm.inference.door import NOTHING, Door
 from polyarm.kernels._jit import stream
 from polyarm.kernels.conjugate import learn
 from polyarm.kernels.indices import perturbed_mean
@@ -40,6 +41,7 @@ class LinearPHE(PolicyDefaults[LinearPHEState]):
     n_pseudo: int = 1
     ridge: float = 1.0
     noise_sd: float | None = None
+    _door: Door = field(init=False, repr=False, compare=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -56,12 +58,16 @@ class LinearPHE(PolicyDefaults[LinearPHEState]):
 
     def pseudo_reward(self, state: LinearPHEState) -> float:
         """Size of a pseudo-reward."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         if self.noise_sd is not None:
             return self.noise_sd
         return math.sqrt((state.fits.roots[:, -1, -1] ** 2).sum() / state.fits.counts.sum())
 
     def choose(self, state: LinearPHEState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context; ties go to the lowest number."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         rows, counts = state.history
         unplayed = first_unplayed(counts, eligible)
@@ -79,6 +85,8 @@ class LinearPHE(PolicyDefaults[LinearPHEState]):
 
     def with_arm(self, state: LinearPHEState) -> "tuple[LinearPHE, LinearPHEState]":
         """The policy and the state with one more arm, without rewards."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         policy = replace(self, n_arms=self.n_arms + 1)
         return policy, with_empty_arm(state, policy.init())
 
@@ -87,5 +95,9 @@ class LinearPHE(PolicyDefaults[LinearPHEState]):
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
         learn(state.fits.roots, state.fits.counts, a, x, y)
-        return LinearPHEState(with_reward(state.history, a, *x, y), state.fits)
+        self._door.last = state = LinearPHEState(with_reward(state.history, a, *x, y), state.fits)
+        return state

@@ -1,13 +1,14 @@
 """Sub-sampling duelling with random blocks."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import (
+    require,
     require_arm,
     require_context,
     require_count,
@@ -16,6 +17,8 @@ from polyarm.errors import (
     require_reward,
 )
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.state_checks import require_range
 from polyarm.kernels.indices import block_mean
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
 from polyarm.types import Array, Choice, IntArray, Mask, Rng
@@ -27,6 +30,12 @@ class RoundState(NamedTuple):
     history: History
     due: IntArray
     round: int
+
+    def require_sound(self) -> None:
+        """Raise unless the rewards are sound, and a round says of every arm whether it is due."""
+        self.history.require_sound()
+        require_range(self.due, 0, 1, "state.due")
+        require(self.round >= 0, "state.round", "at least 0", self.round)
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,7 @@ class RandomBlockDuels(PolicyDefaults[RoundState]):
     n_arms: int
     context_dim: int
     forced_exploration: bool = True
+    _door: Door = field(init=False, repr=False, compare=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -58,6 +68,8 @@ class RandomBlockDuels(PolicyDefaults[RoundState]):
 
         If no arm that is due is eligible, one of the others.
         """
+        if state is not self._door.last:
+            self._door.check(self, state)
         require_context(context, self.context_dim)
         unplayed = first_unplayed(state.history.counts, eligible)
         if unplayed is not None:
@@ -72,6 +84,8 @@ class RandomBlockDuels(PolicyDefaults[RoundState]):
 
     def with_arm(self, state: RoundState) -> "tuple[RandomBlockDuels, RoundState]":
         """The policy and the state with one more arm, without rewards."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         policy = replace(self, n_arms=self.n_arms + 1)
         return policy, with_empty_arm(state, policy.init())
 
@@ -80,9 +94,17 @@ class RandomBlockDuels(PolicyDefaults[RoundState]):
         require_context(context, self.context_dim)
         require_generator(rng)
         a = require_arm(arm, self.n_arms)
-        history = with_reward(state.history, a, require_reward(reward))
+        y = require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        self._door.last = state = self._with_reward(state, a, y, rng)
+        return state
+
+    def _with_reward(self, state: RoundState, arm: int, reward: float, rng: Rng) -> RoundState:
+        history = with_reward(state.history, arm, reward)
         due = state.due.copy()
-        due[a] = 0
+        due[arm] = 0
         if due.any() or not history.counts.all():
             return RoundState(history, due, state.round)
         number = state.round + 1

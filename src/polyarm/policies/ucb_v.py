@@ -1,14 +1,24 @@
 """Upper confidence bounds that use the variance."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults, surely_best_of
-from polyarm.errors import require_arm, require_context, require_count, require_number, require_positive, require_reward
+from polyarm.errors import (
+    require,
+    require_arm,
+    require_context,
+    require_count,
+    require_number,
+    require_positive,
+    require_reward,
+)
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.state_checks import require_numbers, require_range
 from polyarm.policies.history import first_unplayed
 from polyarm.types import Array, Choice, IntArray, Mask, Rng
 
@@ -21,6 +31,15 @@ class UCBVState(NamedTuple):
     squares: Array
     low: float
     high: float
+
+    def require_sound(self) -> None:
+        """Raise unless counts and moments are those of some rewards; before the first there is no lowest or highest."""
+        require_range(self.counts, 0, np.iinfo(np.int64).max, "state.counts")
+        require_numbers(self.means, "state.means")
+        require_numbers(self.squares, "state.squares")
+        require(bool((self.squares >= 0).all()), "state.squares", "at least 0", self.squares)
+        ordered = self.low <= self.high if self.counts.any() else (self.low, self.high) == (math.inf, -math.inf)
+        require(ordered, "state.low", "at most the highest reward", self.low)
 
 
 @dataclass(frozen=True)
@@ -37,6 +56,7 @@ class UCBV(PolicyDefaults[UCBVState]):
     exploration: float = 1.2
     range_factor: float = 1.0
     reward_range: float | None = None
+    _door: Door = field(init=False, repr=False, compare=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -53,6 +73,8 @@ class UCBV(PolicyDefaults[UCBVState]):
 
     def choose(self, state: UCBVState, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play; ties go to the lowest number."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         require_context(context, self.context_dim)
         unplayed = first_unplayed(state.counts, eligible)
         if unplayed is not None:
@@ -66,6 +88,8 @@ class UCBV(PolicyDefaults[UCBVState]):
 
     def with_arm(self, state: UCBVState) -> "tuple[UCBV, UCBVState]":
         """The policy and the state with one more arm, without rewards."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         policy = replace(self, n_arms=self.n_arms + 1)
         return policy, with_empty_arm(state, policy.init())
 
@@ -74,8 +98,12 @@ class UCBV(PolicyDefaults[UCBVState]):
         require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
         state.counts[a] += 1
         gap = y - state.means[a]
         state.means[a] += gap / state.counts[a]
         state.squares[a] += gap * (y - state.means[a])
-        return state._replace(low=min(state.low, y), high=max(state.high, y))
+        self._door.last = state = state._replace(low=min(state.low, y), high=max(state.high, y))
+        return state

@@ -1,0 +1,86 @@
+"""What the engine of every kind of reward asks of a state, and how it changes its memory."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polyarm.errors import require
+from polyarm.inference.migration import fit_memory, memory_fits
+from polyarm.inference.state_checks import require_numbers, require_range
+from polyarm.kernels import sticks as kernels
+from polyarm.kernels import tally as tallies
+from polyarm.types import IntArray
+
+if TYPE_CHECKING:
+    from polyarm.inference.kinds import KindsState
+
+N_RESTS = 3  # what the rest can be: a mixture, unknown, a constant
+
+
+def require_kinds(state: "KindsState") -> None:
+    """Raise unless every reward has a row and a kind, and all numbers are finite."""
+    state.rest.require_sound()
+    m, sticks = len(state.values), state.sticks
+    widths = {sticks.sums.shape[1], sticks.kept.shape[1], sticks.fits.shape[1], len(sticks.shared), len(sticks.guess)}
+    require(widths == {m}, "state.sticks", f"one for each of {m} values", widths)
+    for name in ("sums", "kept", "fits", "shared", "guess", "columns"):
+        require_numbers(getattr(sticks, name), f"state.sticks.{name}")
+    factors = np.diagonal(sticks.fits[..., :-2], axis1=2, axis2=3)
+    empty = (sticks.sizes[:, kernels.ROWS] == 0) & (sticks.sums[:, :, 0].sum(axis=1) == 0)
+    require(bool((factors[~empty] != 0).all()), "state.sticks.fits", "without zeros on the diagonals", 0.0)
+    require_numbers(state.values, "state.values")
+    require(len(np.unique(state.values)) == m, "state.values", "different", state.values)
+    require(0 <= state.rest_is < N_RESTS, "state.rest_is", f"from 0 to {N_RESTS - 1}", state.rest_is)
+    require(state.n_rewards >= 0, "state.n_rewards", "at least 0", state.n_rewards)
+    require(bool(np.isfinite(state.constant)), "state.constant", "finite", state.constant)
+    require_rows(state, m)
+    require_tally(state)
+
+
+def require_rows(state: "KindsState", m: int) -> None:
+    """Raise unless the rows of every arm are as wide as the kinds ask for, and no kind is out of range."""
+    D = state.sticks.fits.shape[2]
+    for a, (rows, size) in enumerate(zip(state.data, state.sticks.sizes, strict=True)):
+        require(rows.shape[1] == D + 2 + 2 * m, f"state.data.{a}", f"of {D + 2 + 2 * m} columns", rows.shape)
+        require_range(size[:1], 0, len(rows), f"state.sticks.sizes[{a}, ROWS]")
+        require_range(size[1:], 0, int(size[0]), f"state.sticks.sizes[{a}, NEXT]")
+        used = rows[: size[0]]
+        require_numbers(used, f"state.data.{a}")
+        kinds = used[:, D + 1]
+        whole = bool((kinds == np.floor(kinds)).all() and (kinds >= 0).all() and (kinds <= m).all())
+        require(whole, f"kinds in state.data.{a}", f"whole numbers from 0 to {m}", kinds)
+
+
+def require_tally(state: "KindsState") -> None:
+    """Raise unless the slots in use are some of those that there are."""
+    require_numbers(state.tally, "state.tally")
+    require_numbers(state.seen, "state.seen")
+    used = float(state.seen[tallies.USED])
+    require(used.is_integer() and 0 <= used <= tallies.SLOTS, "slots in use", f"from 0 to {tallies.SLOTS}", used)
+    require(bool((state.seen >= 0).all()), "state.seen", "at least 0", state.seen)
+
+
+def bookkeeping(state: "KindsState") -> IntArray:
+    """Sizes of the arms in the layout of kernels.gibbs: components, rows that can move, next row."""
+    sizes = state.sticks.sizes
+    return np.column_stack([np.zeros(len(sizes), np.int64), sizes])
+
+
+def rows_fit(state: "KindsState", memory: int | None) -> bool:
+    """Whether the rows of every arm are laid out as with that memory."""
+    if len(state.values) == 0:
+        return True
+    sizes = bookkeeping(state)
+    return all(memory_fits(np.empty(len(r), np.int64), n, memory) for r, n in zip(state.data, sizes, strict=True))
+
+
+def migrated(state: "KindsState", memory: int | None) -> "KindsState":
+    """The state for another memory, with sums of its own; rewards beyond the memory stay in the sums for good."""
+    sizes = bookkeeping(state)
+    seats = tuple(np.zeros(len(rows), np.int64) for rows in state.data)
+    data, _ = fit_memory(state.data, seats, sizes, memory, lambda arm, row: None)
+    old = state.sticks
+    left = old._replace(sums=old.sums.copy(), kept=np.zeros_like(old.kept), sizes=np.ascontiguousarray(sizes[:, 1:]))
+    for arm in range(len(data)):
+        kernels.recount(left, data[arm], arm)
+    return state._replace(data=data, sticks=left._replace(sums=old.sums.copy(), kept=old.sums - left.sums))
