@@ -59,6 +59,18 @@ def test_a_drift_that_the_propensities_do_not_know_is_found_out() -> None:
     assert "depend on the time" in found.verdict
 
 
+def test_arms_that_were_not_always_possible_are_no_fault_where_the_log_says_so() -> None:
+    rng = np.random.default_rng(0)
+    possible = np.column_stack([np.ones((4000, 2), bool), rng.random(4000) < 0.5])
+    p = possible / possible.sum(axis=1, keepdims=True)
+    arms = (p.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
+    log = {"arm": np.array(ARMS)[arms], "reward": rng.random(4000), "propensity": p[np.arange(4000), arms]}
+    assert evaluate(log, "arm:a", "snips", "normal").log.test.rejected  # c seems to be played half as often as due
+    told = evaluate({**log, "probabilities": p.tolist()}, "arm:a", "snips", "normal")
+    assert not told.log.test.rejected
+    assert told.targets[0].level == "yes"
+
+
 def test_a_target_outside_the_logs_support_is_found_out() -> None:
     never = run({"d": lambda context: [0, 0, 0.9, 0.1]}, {"arms": [*ARMS, "d"]})
     assert never.targets[0].outside == pytest.approx(0.1)

@@ -30,7 +30,7 @@ def test_normal_intervals_cover(kind: str) -> None:
     tally, narrow = Tally(kind, "uniform"), 0
     for i in range(N_LOGS):
         rng = np.random.default_rng([77, i])
-        found = evaluate_rows(uniform_log(KINDS[kind], rng), KINDS[kind], ("normal",), rng)
+        found = evaluate_rows(uniform_log(KINDS[kind], 400, rng), KINDS[kind], ("normal",), rng)
         tally.add(found)
         low, high = found.intervals["normal", "dr"]
         centre, half = (low + high) / 2, (high - low) / 2 / math.sqrt(2)  # as if every row had been counted twice

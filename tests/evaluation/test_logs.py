@@ -1,10 +1,13 @@
 """Logs of every origin are read alike, and bad rows are counted and named."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
+import polars
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
@@ -13,7 +16,7 @@ import pytest
 
 from polyarm import evaluate
 from polyarm.cli import main
-from polyarm.errors import BrokenFile, InvalidArgument, PolyarmError
+from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, PolyarmError
 from polyarm.evaluation import Evaluation
 from tests.evaluation.worlds import ARMS, TARGET, make_world
 
@@ -47,9 +50,25 @@ def test_every_origin_gives_the_same(tmp_path: Path) -> None:
         WORLD.columns(),
         pa.dataset.dataset(tmp_path / "log.parquet"),
         TABLE.to_batches()[0],
+        pandas.DataFrame(WORLD.columns()),
+        polars.DataFrame(WORLD.columns()),
     ]
     for log in logs:
         assert numbers(run(log)) == pytest.approx(EXPECTED, rel=1e-9), log
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'polyarm\[evaluation\]'"):
+        run(TABLE)
+
+
+def test_a_folder_with_partitions_is_read_as_a_dataset(tmp_path: Path) -> None:
+    pa.dataset.write_dataset(TABLE, tmp_path, format="parquet", partitioning=["arm"], partitioning_flavor="hive")
+    with pytest.raises(InvalidArgument, match="arm must be a column of the log"):
+        run(tmp_path)
+    found = run(pa.dataset.dataset(tmp_path, format="parquet", partitioning="hive"))
+    assert found["ips"].value == pytest.approx(EXPECTED[3])
 
 
 def test_columns_are_mapped_by_name(tmp_path: Path) -> None:

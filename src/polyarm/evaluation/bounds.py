@@ -83,6 +83,19 @@ def bernstein(quantity: Quantity, moments: Moments, limits: Limits, level: float
     return Interval(max(found.low, limits.rewards.low), min(found.high, limits.rewards.high))
 
 
+def bernstein_difference(
+    first: Quantity, second: Quantity, moments: Moments, limits: Limits, level: float
+) -> tuple[Interval, str]:
+    """Empirical Bernstein interval of the mean of paired differences; "none" where a column has no range."""
+    width = limits.column_width(first.estimator) + limits.column_width(second.estimator)
+    if not math.isfinite(width):
+        return NOWHERE, "none"
+    slope = first.functional.gradient(moments.mean) - second.functional.gradient(moments.mean)
+    variance = float(slope @ moments.covariance() @ slope)
+    found = bernstein_mean(float(slope @ moments.mean), max(variance, 0.0), moments.n, width, level)
+    return found, "empirical-bernstein"
+
+
 def interval_of(
     quantity: Quantity,
     moments: Moments,
@@ -129,6 +142,8 @@ def difference_of(
         columns = (*first.functional.parts(blocks.used()), *second.functional.parts(blocks.used()))
         return bootstrap(columns, difference_of_fractions, level, rng), method
     if method == "empirical-bernstein":
+        if first.functional.denominator is None and second.functional.denominator is None:
+            return bernstein_difference(first, second, moments, limits, level)
         halves = [bernstein(each, moments, limits, 0.5 + 0.5 * level) for each in (first, second)]
         a, b = halves
         return (NOWHERE, "none") if a is None or b is None else (Interval(a.low - b.high, a.high - b.low), method)

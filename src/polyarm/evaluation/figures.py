@@ -8,6 +8,7 @@ import numpy as np
 from polyarm.drawing import COLOURS, WIDTH
 from polyarm.errors import require_extra
 from polyarm.evaluation.result import Evaluation
+from polyarm.evaluation.settings import TAILS
 from polyarm.evaluation.weights import EDGES
 from polyarm.types import Array
 
@@ -29,7 +30,7 @@ def forest_rows(evaluation: Evaluation) -> tuple[list[ForestRow], list[ForestRow
     estimates = [
         ForestRow(f"{e.target}, {e.estimator}", e.estimator, e.value, e.low, e.high)
         for e in evaluation.estimates
-        if math.isfinite(e.value)
+        if math.isfinite(e.value) and e.estimator.partition(":")[0] not in TAILS
     ]
     differences = [
         ForestRow(f"{d.target} - {d.versus}, {d.estimator}", d.estimator, d.value, d.low, d.high)

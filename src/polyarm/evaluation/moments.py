@@ -52,7 +52,7 @@ class Blocks:
     """
 
     width: int
-    size: int = 1000
+    size: int = 500
     sums: Array = field(init=False)
     n_seen: int = 0
 

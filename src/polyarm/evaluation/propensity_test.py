@@ -1,7 +1,8 @@
 """Are the logged propensities those that were played by?
 
 If they are, then for every arm a that could be played in every row, and every function f of the context or the time,
-    E[(1[a_t = a] / p_t - 1) f(x_t)] = 0.
+    E[(1[a_t = a] / p_t - 1) f(x_t)] = 0;
+where the log has all probabilities, the sum goes over the rows in which the arm was possible.
 With f = 1 this compares plays with propensities; with f a context entry or the time it finds propensities that are
 right on average and wrong where it matters.
 """
@@ -52,16 +53,18 @@ class PropensityTest:
     def __post_init__(self) -> None:
         shape = (self.n_arms, len(self.names))
         self.weighted, self.weighted_squares, self.crossed = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self.plain, self.squares, self.fourths = np.zeros(shape[1]), np.zeros(shape[1]), np.zeros(shape[1])
+        self.plain, self.squares, self.fourths = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.inverses, self.plays = np.zeros(self.n_arms), np.zeros(self.n_arms)
 
     def add(self, rows: Rows, functions: Array) -> None:
         """Take in rows; `functions` are their values (n, k) of the functions."""
         self.n += len(rows)
         self.plays += np.bincount(rows.arms, minlength=self.n_arms)
-        self.plain += functions.sum(axis=0)
-        self.squares += (functions**2).sum(axis=0)
-        self.fourths += (functions**4).sum(axis=0)
+        for sums, power in ((self.plain, 1), (self.squares, 2), (self.fourths, 4)):
+            if rows.probabilities is None:
+                sums += (functions**power).sum(axis=0)
+            else:  # rows in which an arm was not possible say nothing about it
+                sums += (rows.probabilities > 0).T @ functions**power
         inverse = 1 / rows.propensities
         self.inverses += np.bincount(rows.arms, inverse, minlength=self.n_arms)
         for j, f in enumerate(functions.T):
@@ -91,8 +94,9 @@ class PropensityTest:
 
     def _tested(self) -> np.ndarray:
         """Arms and functions (A, k) with enough plays where the function is not small."""
-        rows = np.divide(self.squares**2, self.fourths, out=np.zeros(len(self.names)), where=self.fourths > 0)
-        return np.asarray(np.outer(self.plays, rows) / max(self.n, 1) >= ENOUGH_PLAYS)
+        rows = np.divide(self.squares**2, self.fourths, out=np.zeros_like(self.squares), where=self.fourths > 0)
+        possible = np.maximum(self.squares[:, :1], 1.0)  # the first function is 1
+        return np.asarray(self.plays[:, None] * rows / possible >= ENOUGH_PLAYS)
 
     def _variance(self, excess: Array) -> Array:
         """Variance of the sums (A, k): as seen, or as an arm's mean inverse propensity makes it, whichever is larger.
@@ -101,10 +105,10 @@ class PropensityTest:
         """
         seen = self.weighted_squares - 2 * self.crossed + self.squares - excess**2 / max(self.n, 1)
         inverse = np.divide(self.inverses, self.plays, out=np.ones(self.n_arms), where=self.plays > 0)
-        return np.asarray(np.maximum(seen, np.outer(inverse - 1, self.squares)))
+        return np.asarray(np.maximum(seen, (inverse - 1)[:, None] * self.squares))
 
     def _words(self, arm: int, function: int, arms: tuple[str, ...]) -> str:
-        level = self.weighted[arm, 0] / max(self.n, 1)
+        level = self.weighted[arm, 0] / max(self.plain[arm, 0], 1.0)
         if function == 0:
             return f"{arms[arm]} was played {level:.3g} times as often as its propensities say"
         return f"the plays of {arms[arm]} depend on {self.names[function]} in a way that its propensities do not"

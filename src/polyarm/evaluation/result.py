@@ -91,9 +91,10 @@ class Evaluation:
     def tables(self) -> list[Table]:
         """Estimates, differences, diagnosis, and rows set aside."""
         percent = f"{100 * self.level:g} %"
-        heads = ("target", "estimator", "value", "se", f"{percent} low", "high", "interval", "rests on")
+        labelled = any(e.label for e in self.estimates)
+        heads = ("target", "estimator", "value", "se", f"{percent} low", "high", "interval", *["rests on"] * labelled)
         rows = tuple(
-            (e.target, e.estimator, e.value, e.se, bound(e.low), bound(e.high), e.interval, e.label)
+            (e.target, e.estimator, e.value, e.se, bound(e.low), bound(e.high), e.interval, *[e.label] * labelled)
             for e in self.estimates
         )
         found = [Table(f"Mean reward, {self.log.n_used} rows", heads, rows)]

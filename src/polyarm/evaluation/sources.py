@@ -58,11 +58,19 @@ def open_source(log: Any) -> Source:
     try:
         if isinstance(log, Mapping):
             return TableSource(pa.table({str(name): pa.array(values) for name, values in log.items()}))
-        return TableSource(pa.table(log))
+        return TableSource(without_views(pa.table(log)))
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise InvalidArgument(
             f"log must be a path, a table, a frame or columns of equal length by name, got {shown(log)}: {error}"
         ) from None
+
+
+def without_views(table: Any) -> Any:
+    """The table with texts in a layout that can be filtered; Polars hands out one that cannot."""
+    pa = pyarrow()
+    kinds = [pa.string() if pa.types.is_string_view(field.type) else field.type for field in table.schema]
+    fields = [field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]
+    return table.cast(pa.schema(fields, metadata=table.schema.metadata))
 
 
 def open_path(path: Path) -> Source:
