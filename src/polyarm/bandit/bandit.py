@@ -116,6 +116,7 @@ class Bandit:
         self._names = tuple(arm.name for arm in self._arms)
         self._number = {name: number for number, name in enumerate(self._names)}
         self._active: Mask = np.array([arm.active for arm in self._arms])
+        self._all_active = all(arm.active for arm in self._arms)
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -159,8 +160,10 @@ class Bandit:
             x = self._schema.features(codes, origins)
             p, arm, row = self._decided(self._learner, name, x, mask)
             self._origins = origins
-            self._ledger.add_open([name], codes, mask, np.array(p), row, arm, self.n_learnt, time.time_ns())
-            self._drop_beyond()
+            n_learnt = self._learner.n_learnt
+            self._ledger.add_one(name, codes, mask, p, row, arm, n_learnt, time.time_ns())
+            if self.settings.max_pending is not None:
+                self._drop_beyond()
             means: list[float] | None = None if row is None else row.tolist()
             return Decision(
                 name,
@@ -168,7 +171,7 @@ class Bandit:
                 p[arm],
                 dict(zip(self._names, p, strict=True)),
                 None if means is None else dict(zip(self._names, means, strict=True)),
-                self.n_learnt,
+                n_learnt,
                 self._schema.context(codes),
             )
 
@@ -420,7 +423,7 @@ class Bandit:
             for row, learner in zip(best, file.learners_along(self._contents(), times.tolist()), strict=True):
                 view = Look.at(learner.policy, learner.state, self.settings.seed, learner.n_learnt)
                 active: Mask = self._active[: learner.n_arms]
-                shares = shares_of_best(view.means(xs, 30), active if active.any() else np.ones_like(active))
+                shares = shares_of_best(view.draws(xs, 30)[1], active if active.any() else np.ones_like(active))
                 row[: learner.n_arms] = shares.mean(axis=0)
             return replace(found, learnt=times.astype(np.float64), best=best)
 
@@ -542,7 +545,7 @@ class Bandit:
         """Probabilities, arm and expected rewards of the decision of that name."""
         bits = lottery.digest(self.settings.seed, name)
         policy: Any = learner.policy
-        some = None if mask.all() else mask
+        some = None if (mask is self._active and self._all_active) or mask.all() else mask
         if self._judges and hasattr(policy, "judge"):
             q, means = policy.judge(learner.state, x, self._stream.at(bits), some)
         else:

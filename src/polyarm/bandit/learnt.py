@@ -29,8 +29,9 @@ class ArmForecast(NamedTuple):
     """What is known of one arm in one context.
 
     mean, low, high   expected reward and its 95 % interval
-    probability_best  that its expected reward is the highest
+    probability_best  that it is the best arm, by the bandit's objective
     plays             decisions for it so far
+    worth             what it is judged by: expected value of the objective, the mean if that is it
     """
 
     mean: float
@@ -38,6 +39,7 @@ class ArmForecast(NamedTuple):
     high: float
     probability_best: float
     plays: int
+    worth: float
 
 
 class ArmSummary(NamedTuple):
@@ -104,9 +106,10 @@ class Prediction(Shown):
     standard_error  Monte Carlo error of the probabilities of being best
     """
 
-    def __init__(self, rows: Mapping[str, ArmForecast], standard_error: float) -> None:
+    def __init__(self, rows: Mapping[str, ArmForecast], standard_error: float, objective: Any = None) -> None:
         super().__init__(rows)
         self.standard_error = standard_error
+        self.objective = objective
 
     def __getitem__(self, arm: str) -> ArmForecast:
         """The forecast of an arm."""
@@ -115,8 +118,13 @@ class Prediction(Shown):
 
     def table(self) -> Table:
         """The forecasts as a table."""
-        rows = [(a, f.mean, spoken(f.low, f.high), percent(f.probability_best), f.plays) for a, f in self._rows.items()]
-        return Table("What is known of every arm", ("arm", "mean", "95 %", "best with", "plays"), tuple(rows))
+        heads = ["arm", "mean", "95 %", "best with", "plays"]
+        rows = [[a, f.mean, spoken(f.low, f.high), percent(f.probability_best), f.plays] for a, f in self._rows.items()]
+        if self.objective is not None:
+            heads.insert(3, str(self.objective))
+            for row, forecast in zip(rows, self._rows.values(), strict=True):
+                row.insert(3, forecast.worth)
+        return Table("What is known of every arm", tuple(heads), tuple(tuple(row) for row in rows))
 
 
 class Summary(Shown):
@@ -182,17 +190,17 @@ def counts_of(ledger: Ledger, n_arms: int) -> Counts:
 
 def predict(look: Look, x: Array, arms: Sequence[str], active: Mask, ledger: Ledger) -> Prediction:
     """Forecasts of the active arms in one context."""
-    draws, error = look.settled_means(x, active)
-    best = shares_of_best(draws[None], active)[0]
+    draws, worths, error = look.settled_draws(x, active)
+    best = shares_of_best(worths[None], active)[0]
     low, high = interval(draws)
     plays = counts_of(ledger, len(arms)).plays
-    means = draws.mean(axis=0)
+    means, worth = draws.mean(axis=0).tolist(), worths.mean(axis=0).tolist()
     rows = {
-        arm: ArmForecast(float(means[i]), float(low[i]), float(high[i]), float(best[i]), int(plays[i]))
+        arm: ArmForecast(means[i], float(low[i]), float(high[i]), float(best[i]), int(plays[i]), worth[i])
         for i, arm in enumerate(arms)
         if active[i]
     }
-    return Prediction(rows, error)
+    return Prediction(rows, error, look.objective)
 
 
 def sample_of(ledger: Ledger, n: int = N_SAMPLE) -> Array:
@@ -209,9 +217,9 @@ def summarise(look: Look | None, xs: Array, arms: Sequence[str], active: Mask, l
     counts, n = counts_of(ledger, len(arms)), len(arms)
     mean = low = high = best = np.full(n, np.nan)
     if look is not None and len(xs):
-        draws = look.means(xs)
+        draws, worths = look.draws(xs)
         over = draws.mean(axis=0)
-        mean, (low, high), best = over.mean(axis=0), interval(over), shares_of_best(draws, active).mean(axis=0)
+        mean, (low, high), best = over.mean(axis=0), interval(over), shares_of_best(worths, active).mean(axis=0)
         best = np.where(active, best, np.nan)
     rows = {
         arm: ArmSummary(

@@ -85,6 +85,33 @@ class Ledger:
         """All columns of the rows so far."""
         return {name: self.column(name) for name in self.COLUMNS}
 
+    def add_one(
+        self,
+        name: str,
+        codes: Array,
+        eligible: NDArray[np.bool_],
+        probabilities: Sequence[float],
+        means: Array | None,
+        arm: int,
+        n_learnt: int,
+        time: int,
+    ) -> None:
+        """Write down one decision that waits for its reward."""
+        row = len(self.ids)
+        if row == len(self._arms):
+            self._make_room(row + 1)
+        if self.n_columns:
+            self._codes[row] = codes
+        self._eligible[row] = eligible
+        self._probabilities[row] = probabilities
+        if means is not None:
+            self._means[row] = means
+        self._arms[row] = arm
+        self._seen[row] = n_learnt
+        self._times[row] = time
+        self.ids.append(name)
+        self.place[name] = self.open[name] = row
+
     def add_open(
         self,
         ids: Sequence[str],

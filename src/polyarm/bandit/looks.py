@@ -31,6 +31,7 @@ class Look:
     state: Any
     seed: int
     name: str
+    objective: Any = None  # None is the mean
 
     @classmethod
     def at(cls, policy: AnyPolicy, state: Any, seed: int, n_learnt: int, look: int = 0) -> "Look":
@@ -42,7 +43,13 @@ class Look:
             raise InvalidArgument(
                 f"policy must be one with a model of the rewards, got {type(policy).__name__}; try 'nonparametric'"
             ) from None
-        return cls(engine, inner.engine_state(state), seed, f"{n_learnt}/{look}")
+        return cls(engine, inner.engine_state(state), seed, f"{n_learnt}/{look}", objective_of(policy))
+
+    def worths(self, state: Any, x: Array, n_draws: int, rng: Rng, means: Array) -> Array:
+        """Draws of what the arms are judged by, (n_draws, n_arms); the given draws of their means, if it is that."""
+        if self.objective is None:
+            return means
+        return np.asarray(self.engine.draw_objectives(state, x, self.objective, n_draws, rng))
 
     @property
     def is_exact(self) -> bool:
@@ -61,37 +68,54 @@ class Look:
             state = refresh(state, rng)
             yield state, rng
 
-    def means(self, xs: Array, n_states: int = N_STATES) -> Array:
-        """Draws of the arms' mean rewards in contexts (m, context_dim), (m, n_draws, n_arms)."""
+    def draws(self, xs: Array, n_states: int = N_STATES) -> tuple[Array, Array]:
+        """Draws of the arms' mean rewards and worths in contexts (m, context_dim), (m, n_draws, n_arms) each."""
         n = max(N_DRAWS // (1 if self.is_exact else n_states) // len(xs), 4)
-        parts = [[self.engine.draw_means(s, x, n, rng) for x in xs] for s, rng in self.states(n_states)]
-        return np.concatenate(parts, axis=1)
+        means, worths = [], []
+        for state, rng in self.states(n_states):
+            means.append([self.engine.draw_means(state, x, n, rng) for x in xs])
+            pairs = zip(xs, means[-1], strict=True)
+            worths.append([self.worths(state, x, n, rng, drawn) for x, drawn in pairs])
+        return np.concatenate(means, axis=1), np.concatenate(worths, axis=1)
+
+    def means(self, xs: Array, n_states: int = N_STATES) -> Array:
+        """The draws of the mean rewards alone."""
+        return self.draws(xs, n_states)[0]
 
     def expected(self, xs: Array) -> Array:
         """Expected rewards of the arms in contexts (m, context_dim), a mean over the states, (m, n_arms)."""
         parts = [[self.engine.expected_means(state, x) for x in xs] for state, _ in self.states()]
         return np.asarray(np.mean(parts, axis=0))
 
-    def settled_means(self, x: Array, active: Mask) -> tuple[Array, float]:
-        """Draws in one context from as many states as it takes to know which arm is best, and the error that is left.
+    def settled_draws(self, x: Array, active: Mask) -> tuple[Array, Array, float]:
+        """Means and worths in one context, from as many states as it takes to know the best arm, and the error left.
 
         The error is the largest standard error of a probability of being best, from means of pieces of the chain.
         """
         if self.is_exact:
-            draws = self.engine.draw_means(self.state, x, N_DRAWS, rng_at(self.seed, self.name, "looking"))
-            return draws, 0.5 / N_DRAWS**0.5
-        draws, shares, piece = [], [], []
+            mean, worth = self.draws(x[None])
+            return mean[0], worth[0], 0.5 / N_DRAWS**0.5
+        means: list[Array] = []
+        worths: list[Array] = []
+        shares: list[Array] = []
         error = np.inf
         for state, rng in self.states(PIECE * MOST):
-            piece.append(self.engine.draw_means(state, x, 10, rng))
-            if len(piece) == PIECE:
-                draws.append(np.concatenate(piece))
-                shares.append(shares_of_best(draws[-1][None], active)[0])
-                piece = []
+            means.append(self.engine.draw_means(state, x, 10, rng))
+            worths.append(self.worths(state, x, 10, rng, means[-1]))
+            if len(means) % PIECE == 0:
+                shares.append(shares_of_best(np.concatenate(worths[-PIECE:])[None], active)[0])
                 error = float(np.std(shares, axis=0, ddof=1).max() / len(shares) ** 0.5) if len(shares) > 1 else np.inf
                 if len(shares) >= FEWEST and error < TOLERANCE:
                     break
-        return np.concatenate(draws), error
+        return np.concatenate(means), np.concatenate(worths), error
+
+
+def objective_of(policy: Any) -> Any:
+    """What a policy judges arms by; None for their mean reward."""
+    while not hasattr(policy, "objective") and hasattr(policy, "policy"):
+        policy = policy.policy
+    objective = getattr(policy, "objective", None)
+    return None if objective is None or str(objective) == "mean" else objective
 
 
 def refresher(engine: Any) -> Callable[[Any, Rng], Any] | None:

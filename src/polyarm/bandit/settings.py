@@ -35,6 +35,15 @@ def require_arm_names(names: Iterable[str]) -> tuple[str, ...]:
     return arms
 
 
+def objective_name(objective: Any) -> str:
+    """Name that an objective is known by, with every digit of its number: "mean", "quantile:0.1"."""
+    kind, _, number = str(objective).partition(":")
+    if isinstance(objective, str) or not number:
+        return str(objective)
+    (exact,) = vars(objective).values()
+    return f"{kind}:{float(exact)!r}"
+
+
 def is_plain(value: Any) -> bool:
     """Whether a value survives being written as JSON."""
     if isinstance(value, (list, tuple)):
@@ -59,7 +68,7 @@ class Settings:
     schema: Schema
     policy: str = "nonparametric"
     options: Mapping[str, Any] = field(default_factory=dict)
-    objective: Any = "mean"
+    objective: str = "mean"
     min_propensity: float = 0.0
     max_pending: int | None = None
     seed: int = 0
@@ -91,7 +100,7 @@ class Settings:
         names = require_arm_names(arms)
         require_room_for(least, len(names))
         schema = Schema.of(context, constant=policy in WITHOUT_INTERCEPT and context is not None)
-        return cls(names, schema, policy, dict(options or {}), objective, least, max_pending, int(seed))
+        return cls(names, schema, policy, dict(options or {}), objective_name(objective), least, max_pending, int(seed))
 
     def make_policy(self) -> AnyPolicy:
         """The policy for the arms at the start."""
