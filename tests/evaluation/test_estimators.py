@@ -1,5 +1,7 @@
 """The estimators are those of the Open Bandit Pipeline (Saito et al. 2021), written out here from its documentation."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,35 @@ def test_differences_are_paired() -> None:
     terms = world.rewards * (1 / 3 / world.logging[rows, world.arms] - 1)
     assert own.value == pytest.approx(terms.mean(), rel=1e-9)
     assert own.se == pytest.approx(terms.std(ddof=1) / np.sqrt(500), rel=1e-9)
+
+
+@pytest.mark.parametrize("interval", ["normal", "bootstrap", "empirical-bernstein", "betting"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"reward": [3.0] * 50},
+        {"reward": [0.0] * 50},
+        {"reward": [1e90, -1e90] * 25},
+        {"reward": [True, False] * 25},
+        {"propensity": [1e-11] * 50},
+        {"x": [None] * 50},
+        {"x": ["same"] * 50},
+        {"x": [1e7, -1e7] * 25},
+        {"arm": ["a"] * 50, "propensity": [1.0] * 50},
+        {"n": 1},
+        {"n": 2},
+    ],
+    ids=str,
+)
+def test_odd_logs_give_intervals_the_right_way_round(change: dict[str, Any], interval: str) -> None:
+    log = {name: list(values) for name, values in make_world(50, 9).columns().items()} | change
+    n = log.pop("n", 50)
+    log = {name: values[:n] for name, values in log.items()}
+    tails = ("quantile:0.1", "shortfall:0.1")
+    found = evaluate(log, ["uniform", "arm:a"], (*NAMES, *tails), interval, arms=ARMS, model="ridge")
+    for estimate in found.estimates:
+        assert estimate.low <= estimate.high
+        assert estimate.interval == "none" or not np.isnan(estimate.low)
+    assert found.to_json()
+    assert found.html(figures=False)

@@ -103,8 +103,12 @@ def running_bounds(values: Array, mean: float) -> bool:
     """Whether a confidence sequence ever loses the mean."""
     sequence = ConfidenceSequence(Interval(0, 1), 0.95)
     sequence.add_values(values)
-    low, high = sequence.interval()
-    return low <= mean <= high
+    return holds(sequence, mean)
+
+
+def holds(sequence: ConfidenceSequence, mean: float) -> bool:
+    found = sequence.interval()
+    return found is not None and found.low <= mean <= found.high
 
 
 def test_the_confidence_sequence_covers_at_all_times_and_a_fixed_interval_would_not() -> None:
@@ -127,11 +131,18 @@ def test_the_confidence_sequence_narrows_and_never_widens() -> None:
     for _ in range(40):
         weights = rng.choice([0.0, 4.0], p=[0.75, 0.25], size=500)
         sequence.add_weighted(weights, 8 * rng.beta(2, 6, 500) - 2)
-        low, high = sequence.interval()
-        widths.append(high - low)
-        assert low <= 0.0 <= high
+        found = sequence.interval()
+        assert found is not None
+        widths.append(found.high - found.low)
+        assert holds(sequence, 0.0)
     assert (np.diff(widths) <= 0).all()
     assert widths[-1] < 0.1 * 8
+
+
+def test_a_confidence_sequence_of_impossible_weights_is_none() -> None:
+    sequence = ConfidenceSequence(Interval(0, 1), 0.95)
+    sequence.add_weighted(np.full(100, 1e6), np.full(100, 0.5))
+    assert sequence.interval() is None
 
 
 def test_betting_with_weights_without_bound() -> None:
@@ -142,8 +153,7 @@ def test_betting_with_weights_without_bound() -> None:
         weights = rng.pareto(2.5, 500) * 1.5  # mean 1
         sequence = ConfidenceSequence(Interval(0, 1), 0.95)
         sequence.add_weighted(weights, (rng.random(500) < 0.3).astype(float))
-        low, high = sequence.interval()
-        held += low <= 0.3 <= high
+        held += holds(sequence, 0.3)
     assert held / 200 >= coverage_bounds(200)[0]
 
 

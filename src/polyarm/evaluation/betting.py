@@ -110,8 +110,10 @@ class ConfidenceSequence:
             self.lower.forget_above(1 - self.upper.bound)
             self.upper.forget_above(1 - self.lower.bound)
 
-    def interval(self) -> Interval:
-        """The bounds so far; they never widen."""
+    def interval(self) -> Interval | None:
+        """The bounds so far; they never widen.  None where every value is ruled out: weights that do not average 1."""
+        if self.lower.bound > 1 - self.upper.bound:
+            return None
         return Interval(
             self.limits.low + self.lower.bound * self.width, self.limits.high - self.upper.bound * self.width
         )

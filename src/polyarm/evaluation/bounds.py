@@ -147,4 +147,5 @@ def difference_of(
         halves = [bernstein(each, moments, limits, 0.5 + 0.5 * level) for each in (first, second)]
         a, b = halves
         return (NOWHERE, "none") if a is None or b is None else (Interval(a.low - b.high, a.high - b.low), method)
-    return (NOWHERE, "none") if sequence is None else (sequence.interval(), method)
+    found = sequence.interval() if sequence else None
+    return (NOWHERE, "none") if found is None else (found, method)

@@ -64,6 +64,8 @@ class WeightedRewards:
     def shortfall(self, p: float) -> float:
         """Mean of the worst share p of the rewards: q - E[(q - r)+] / p, which splits a reward at the border."""
         q = self.quantile(p)
+        if not math.isfinite(q):
+            return math.nan
         below = self.rewards <= q
         lacking = q * self.sums[WEIGHT][below] - self.sums[WEIGHTED][below]
         return q - float(np.maximum(lacking, 0.0).sum()) / self.total / p

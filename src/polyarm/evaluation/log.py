@@ -13,6 +13,7 @@ from polyarm.evaluation.sources import Source, TextSource, open_source, pyarrow
 from polyarm.types import Array, IntArray
 
 RESERVED = ("id", "time", "arm", "propensity", "probabilities", "reward", "n_learnt")
+SMALLEST = 1e-12
 ROUNDING = 1e-6  # a logged vector of probabilities may be written with few digits
 
 
@@ -136,6 +137,7 @@ class Log:
         with np.errstate(invalid="ignore"):
             sieve.require(~np.isnan(values), f"{name} is missing or not a number")
             sieve.require((values > 0) & (values <= 1), f"{name} is not above 0 and at most 1")
+            sieve.require(values >= SMALLEST, f"{name} is below {SMALLEST:g}: such a row would decide alone")
         if probabilities is not None:
             said = probabilities[np.arange(len(arms)), np.maximum(arms, 0)]
             reason = f"{name} is not what {self.names.probabilities} says of the played arm"

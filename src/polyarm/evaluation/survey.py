@@ -19,7 +19,7 @@ from polyarm.evaluation.contexts import (
     to_numbers,
 )
 from polyarm.evaluation.ledger import Ledger
-from polyarm.evaluation.log import Log, Names, Rows, open_log
+from polyarm.evaluation.log import SMALLEST, Log, Names, Rows, open_log
 from polyarm.evaluation.sources import Source, TextSource, Unreadable, pyarrow
 from polyarm.types import Array, IntArray, Rng
 
@@ -82,7 +82,7 @@ class Looking:
             self.sums[name] = self.sums.get(name, 0.0) + float(values[usable].sum())
         if names.propensity:
             values = to_numbers(batch.column(names.propensity))
-            self.smallest = min(self.smallest, float(values[(values > 0) & (values <= 1)].min(initial=np.inf)))
+            self.smallest = min(self.smallest, float(values[(values >= SMALLEST) & (values <= 1)].min(initial=np.inf)))
         rewards = to_numbers(batch.column(names.reward))
         rewards = rewards[np.isfinite(rewards)]
         self.lowest = min(self.lowest, float(rewards.min(initial=np.inf)))
