@@ -3,6 +3,7 @@
 python benchmarks/bandit_machine.py [RUNS] [POLICY]
 """
 
+import logging
 import sys
 import time
 
@@ -13,6 +14,7 @@ from tests.bandit.machine import BanditMachine
 
 def main(runs: int, policy: str) -> None:
     BanditMachine.policy = policy
+    logging.getLogger("polyarm").setLevel(logging.ERROR)  # decisions beyond max_pending are dropped on purpose
     begun = time.perf_counter()
     chosen = settings(
         max_examples=runs, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), database=None

@@ -106,11 +106,14 @@ class Bandit:
         self._arms = arms
         self._learner = learner
         self._ledger = ledger
-        self._origins = origins
+        self._see(origins)
         self._stream = lottery.KeyedStream()
         self._judges = settings.objective == "mean"  # then a policy may give its means with its probabilities
         self._lock = threading.RLock()
         self._name_arms()
+
+    def _see(self, origins: Array) -> None:
+        self._origins, self._all_seen = origins, not np.isnan(origins).any()
 
     def _name_arms(self) -> None:
         self._names = tuple(arm.name for arm in self._arms)
@@ -156,10 +159,11 @@ class Bandit:
         with self._lock:
             mask = self._mask(eligible)
             name = new_ids(1)[0] if id is None else self._new_name(id)
-            origins = self._schema.origins_after(self._origins, codes[None])
+            origins = self._origins if self._all_seen else self._schema.origins_after(self._origins, codes[None])
             x = self._schema.features(codes, origins)
             p, arm, row = self._decided(self._learner, name, x, mask)
-            self._origins = origins
+            if not self._all_seen:
+                self._see(origins)
             n_learnt = self._learner.n_learnt
             self._ledger.add_one(name, codes, mask, p, row, arm, n_learnt, time.time_ns())
             if self.settings.max_pending is not None:
@@ -192,7 +196,7 @@ class Bandit:
             origins = self._schema.origins_after(self._origins, codes)
             xs = self._schema.features_many(codes, origins)
             p, arms, means = self._decided_many(self._learner, names, xs, mask)
-            self._origins = origins
+            self._see(origins)
             self._ledger.add_open(names, codes, mask, p, means, arms, self.n_learnt, time.time_ns(), batch=True)
             self._drop_beyond()
             drawn = p[np.arange(n), arms]
@@ -246,7 +250,7 @@ class Bandit:
             xs = self._schema.features_many(codes, origins)
             first = self.n_learnt
             self._learner.learn(zip(xs, numbers.tolist(), values, strict=True))
-            self._origins = origins
+            self._see(origins)
             self._ledger.add_logged(codes, numbers, np.array(values), first, time.time_ns())
             return len(values)
 
