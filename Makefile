@@ -1,11 +1,12 @@
 # make demo    set up and run the main job          make test    set up and run the tests
 # make check   format, lint, types, layers          make bench   speed, as ratios
+# make serve   the decision service with a demonstration under live traffic
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test check bench serve format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "polyarm needs Python 3.11 or newer: set PYTHON=")'
@@ -25,6 +26,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+serve: $(READY)
+	@mkdir -p results
+	$(BIN)/polyarm serve --database results/service.db --demo
 
 bench: $(READY)
 	$(BIN)/polyarm bench

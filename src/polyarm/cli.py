@@ -10,6 +10,7 @@ from typing import Any
 
 import polyarm
 from polyarm.errors import PolyarmError, require_extra, require_writable_parent
+from polyarm.service.commands import add_commands
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
 PIPE_CLOSED = 141  # and for a closed pipe
@@ -55,6 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_evaluate(commands)
     _add_bench(commands)
     _add_warm(commands)
+    add_commands(commands)
     return parser
 
 

@@ -15,7 +15,19 @@ from polyarm.cli import make_parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("compare-policies", "write-an-environment", "evaluate-from-logs")
-COMMANDS = ("list", "compare", "reproduce", "evaluate", "warm")
+COMMANDS = (
+    "list",
+    "compare",
+    "reproduce",
+    "evaluate",
+    "bench",
+    "warm",
+    "serve",
+    "keys",
+    "explain",
+    "rebuild",
+    "export",
+)
 
 
 def reference() -> str:

@@ -1,0 +1,118 @@
+"""The numbers behind the dashboard's pictures: what the model says of each arm in a context."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyarm.bandit.lottery import rng_at
+from polyarm.service.dashboard.charts import Curve
+from polyarm.service.messages import Column, ExperimentSettings
+from polyarm.service.model import Model
+from polyarm.types import Array
+
+N_DRAWS = 400
+N_POINTS = 161
+
+
+class Beliefs(NamedTuple):
+    """What the model believes of an arm in one context."""
+
+    mean: float
+    low: float
+    high: float
+    best: float
+
+
+def middle(columns: Sequence[Column]) -> dict[str, Any]:
+    """A context to begin with: zero, false, the first category."""
+    plain = {"number": 0.0, "flag": False, "cyclic": 0.0}
+    return {c.name: c.categories[0] if c.kind == "category" else plain[c.kind] for c in columns}
+
+
+def context_from(settings: ExperimentSettings, given: Mapping[str, str], start: Mapping[str, Any]) -> dict[str, Any]:
+    """A context from the fields of a form; what cannot be read stays as it was."""
+    context = dict(start)
+    for column in settings.context:
+        text = given.get(column.name)
+        if text is None:
+            continue
+        if column.kind == "flag":
+            context[column.name] = text == "true"
+        elif column.kind == "category":
+            context[column.name] = text if text in column.categories else context[column.name]
+        else:
+            try:
+                context[column.name] = float(text)
+            except ValueError:
+                continue
+    return context
+
+
+def engine_of(model: Model) -> tuple[Any, Any] | None:
+    """Engine and state of the model, where its policy has one."""
+    policy: Any = model.learner.policy
+    if not hasattr(policy, "engine"):
+        return None
+    return policy.engine, policy.engine_state(model.learner.state)
+
+
+def beliefs(model: Model, context: Mapping[str, Any]) -> dict[str, Beliefs] | None:
+    """Mean with its 95 % interval, and the probability of being best, of every arm."""
+    found = engine_of(model)
+    if found is None:
+        return None
+    engine, state = found
+    rng = rng_at(model.settings.seed, "dashboard", "looking")
+    means: Array = engine.draw_means(state, model.features(context), N_DRAWS, rng)
+    low, high = np.quantile(means, [0.025, 0.975], axis=0)
+    best = np.bincount(means.argmax(axis=1), minlength=len(model.arms)) / N_DRAWS
+    return {
+        arm: Beliefs(float(means[:, i].mean()), float(low[i]), float(high[i]), float(best[i]))
+        for i, arm in enumerate(model.arms)
+    }
+
+
+def densities(model: Model, context: Mapping[str, Any], active: Sequence[str]) -> list[Curve]:
+    """Predictive density of the reward of every active arm."""
+    found = engine_of(model)
+    if found is None or not hasattr(found[0], "predictive"):
+        return []
+    engine, state = found
+    x = model.features(context)
+    known = {arm: engine.predictive(state, x, model.arms.index(arm)) for arm in active if arm in model.arms}
+    if not known:
+        return []
+    ends = [np.asarray(law.quantile([0.005, 0.25, 0.75, 0.995])).ravel() for law in known.values()]
+    low = min(max(e[0], e[1] - 4 * (e[2] - e[1])) for e in ends)
+    high = max(min(e[3], e[2] + 4 * (e[2] - e[1])) for e in ends)
+    if not high > low:
+        low, high = low - 0.5, high + 0.5
+    grid = np.linspace(low, high, N_POINTS)
+    return [Curve(arm, grid.tolist(), np.asarray(law.pdf(grid)).tolist()) for arm, law in known.items()]
+
+
+def effects(model: Model, settings: ExperimentSettings, context: Mapping[str, Any], column: Column) -> list[Curve]:
+    """How the expected reward of every arm moves with one number, the other columns held."""
+    found = engine_of(model)
+    if found is None or column.kind not in ("number", "cyclic"):
+        return []
+    engine, state = found
+    low, high = span(model, column)
+    grid = np.linspace(low, high, 33)
+    means = np.array(
+        [engine.expected_means(state, model.features({**context, column.name: float(value)})) for value in grid]
+    )
+    return [Curve(arm, grid.tolist(), means[:, i].tolist()) for i, arm in enumerate(model.arms)]
+
+
+def span(model: Model, column: Column) -> tuple[float, float]:
+    """Where a slider of a number begins and ends: around the first value that was seen."""
+    if column.kind == "cyclic":
+        return 0.0, float(column.period or 1.0)
+    names = model.settings.schema.names
+    origin = float(model.origins[names.index(column.name)])
+    if origin != origin:
+        return -1.0, 1.0
+    reach = max(abs(origin), 1.0)
+    return origin - 2 * reach, origin + 2 * reach

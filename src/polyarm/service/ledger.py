@@ -1,0 +1,214 @@
+"""The log: decisions, reward events and their rollups, each written in one transaction with what depends on it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import Connection, Table, bindparam, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine.interfaces import Compiled
+
+from polyarm.errors import PolyarmError
+from polyarm.service.clock import SECOND, Micros, now
+from polyarm.service.schema import decisions, reward_events, rollups
+
+Row: TypeAlias = dict[str, Any]
+MINUTE = 60 * SECOND
+PARKED_FOR = 60 * SECOND  # a reward may overtake its decision by so much
+PLAYS = ("plays", "expected_plays", "play_variance")
+REWARDS = ("rewards", "total", "squares", "w", "wr", "ww", "wwr", "wwrr")
+SUMS = (*PLAYS, *REWARDS)
+Sums: TypeAlias = dict[tuple[Any, ...], list[float]]  # (experiment, minute, arm, stream) -> one number for each of SUMS
+_compiled: dict[tuple[str, str, str], Compiled] = {}
+
+
+class KeyConflict(PolyarmError, ValueError):
+    """An idempotency key was used before, for another request."""
+
+
+class RewardEvent(NamedTuple):
+    """A reward as it arrived."""
+
+    decision: str
+    key: str
+    value: float
+    client_time: str | None = None
+
+
+def insert(connection: Connection, table: Table) -> Any:
+    """An INSERT of the connection's dialect, which knows ON CONFLICT."""
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+
+
+def write_many(connection: Connection, name: str, statement: Any, rows: Sequence[Row]) -> None:
+    """Run a statement for many rows through the driver itself; `name` tells statements of a table apart."""
+    if not rows:
+        return
+    known = (connection.dialect.name, name, ",".join(rows[0]))
+    compiled = _compiled.get(known)
+    if compiled is None:
+        compiled = statement.compile(dialect=connection.dialect, column_keys=list(rows[0]))
+        _compiled[known] = compiled
+    order: Sequence[str] | None = getattr(compiled, "positiontup", None)
+    parameters: Any = [tuple(row[key] for key in order) for row in rows] if order else list(rows)
+    connection.exec_driver_sql(str(compiled), parameters)
+
+
+def add_decisions(connection: Connection, rows: Sequence[Row]) -> list[Row | KeyConflict]:
+    """Write decisions; a key that was used before gives the decision that was made then."""
+    statement = insert(connection, decisions).on_conflict_do_nothing(
+        index_elements=[decisions.c.experiment, decisions.c.idempotency_key]
+    )
+    write_many(connection, "add", statement, rows)
+    stored = _by_key(connection, [row for row in rows if row["idempotency_key"] is not None])
+    results: list[Row | KeyConflict] = []
+    fresh: list[Row] = []
+    for row in rows:
+        first = stored.get((row["experiment"], row["idempotency_key"]), row)
+        if first["id"] == row["id"]:
+            fresh.append(row)
+        elif first["request"] != row["request"]:
+            key = row["idempotency_key"]
+            results.append(KeyConflict(f"Idempotency-Key must be used for one request only, got {key!r} for another"))
+            continue
+        results.append(first)
+    add_to_rollups(connection, _plays(fresh))
+    return results
+
+
+def _by_key(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str], Row]:
+    found: dict[tuple[str, str], Row] = {}
+    keys: dict[str, list[str]] = {}
+    for row in rows:
+        keys.setdefault(row["experiment"], []).append(row["idempotency_key"])
+    for experiment, used in keys.items():
+        query = select(decisions).where(
+            decisions.c.experiment == experiment, decisions.c.idempotency_key.in_(bindparam("used", expanding=True))
+        )
+        for stored in connection.execute(query, {"used": used}).mappings():
+            found[experiment, stored["idempotency_key"]] = dict(stored)
+    return found
+
+
+def _plays(rows: Iterable[Row]) -> Sums:
+    sums: Sums = {}
+    for row in rows:
+        for arm, share in msgspec.json.decode(row["probabilities"], type=dict[str, float]).items():
+            cell = (row["experiment"], row["time"] // MINUTE, arm, row["stream"])
+            entry = sums.setdefault(cell, [0] * len(SUMS))
+            entry[0] += arm == row["arm"]
+            entry[1] += share
+            entry[2] += share * (1.0 - share)
+    return sums
+
+
+def add_to_rollups(connection: Connection, sums: Sums) -> None:
+    """Add to the sums per minute and arm; in one order everywhere, so that two writers cannot wait for each other."""
+    statement = insert(connection, rollups)
+    statement = statement.on_conflict_do_update(
+        index_elements=list(rollups.primary_key),
+        set_={name: rollups.c[name] + statement.excluded[name] for name in SUMS},
+    )
+    keys = [column.name for column in rollups.primary_key]
+    rows = [dict(zip((*keys, *SUMS), (*cell, *sums[cell]), strict=True)) for cell in sorted(sums)]
+    write_many(connection, "add", statement, rows)
+
+
+def add_rewards(connection: Connection, batches: Sequence[Sequence[RewardEvent]]) -> list[list[str]]:
+    """Write reward events and say what became of each: accepted, duplicate, conflict, late, unknown or parked."""
+    time = now()
+    ids = sorted({event.decision for batch in batches for event in batch})
+    closes, at_once = _open_until(connection, ids)
+    accepted = _accepted(connection, ids)
+    rows: list[Row] = []
+    verdicts: list[list[str]] = []
+    for batch in batches:
+        verdicts.append([])
+        for event in batch:
+            verdict = judge(event, closes, accepted, time)
+            if verdict == "accepted":
+                accepted[event.decision, event.key] = event.value
+                if event.decision in at_once:
+                    closes[event.decision] = time
+            rows.append(event._asdict() | {"time": time, "verdict": verdict})
+            verdicts[-1].append(verdict)
+    write_many(connection, "add", insert(connection, reward_events), rows)
+    _close_now(connection, [decision for decision in at_once if closes[decision] == time], time)
+    return verdicts
+
+
+def judge(event: RewardEvent, closes: dict[str, Micros], accepted: dict[tuple[str, str], float], time: Micros) -> str:
+    """Verdict on one reward; `closes` has the time until which each known decision takes rewards."""
+    known = accepted.get((event.decision, event.key))
+    if known is not None:
+        return "duplicate" if known == event.value else "conflict"
+    if event.decision not in closes:
+        made = made_at(event.decision)
+        return "parked" if made is not None and abs(time - made) <= PARKED_FOR else "unknown"
+    return "accepted" if time < closes[event.decision] else "late"
+
+
+def made_at(decision: str) -> Micros | None:
+    """Time in a decision's id, if it is one of ours."""
+    try:
+        value = UUID(decision)
+    except ValueError:
+        return None
+    return (value.int >> 80) * 1000 if value.version == 7 else None
+
+
+def _open_until(connection: Connection, ids: Sequence[str]) -> tuple[dict[str, Micros], set[str]]:
+    """When each decision closes, 0 if it has, and which close with their first reward.
+
+    The rows are locked, so that none closes before this transaction ends.
+    """
+    query = (
+        select(decisions.c.id, decisions.c.closes_at, decisions.c.closed, decisions.c.closes_on_reward)
+        .where(decisions.c.id.in_(bindparam("ids", expanding=True)))
+        .order_by(decisions.c.id)
+        .with_for_update()
+    )
+    rows = connection.execute(query, {"ids": ids}).all()
+    closes = {row.id: 0 if row.closed else row.closes_at for row in rows}
+    return closes, {row.id for row in rows if row.closes_on_reward}
+
+
+def _close_now(connection: Connection, ids: Sequence[str], time: Micros) -> None:
+    if ids:
+        statement = update(decisions).where(decisions.c.id.in_(bindparam("ids", expanding=True)))
+        connection.execute(statement.values(closes_at=time), {"ids": ids})
+
+
+def _accepted(connection: Connection, ids: Sequence[str]) -> dict[tuple[str, str], float]:
+    query = select(reward_events.c.decision, reward_events.c.key, reward_events.c.value).where(
+        reward_events.c.verdict == "accepted", reward_events.c.decision.in_(bindparam("ids", expanding=True))
+    )
+    return {(row.decision, row.key): row.value for row in connection.execute(query, {"ids": ids})}
+
+
+def settle_parked(connection: Connection) -> int:
+    """Judge parked rewards again: their decision has come, or will not; returns how many were accepted."""
+    time = now()
+    query = select(reward_events).where(reward_events.c.verdict == "parked").order_by(reward_events.c.id).limit(1000)
+    parked = connection.execute(query).mappings().all()
+    if not parked:
+        return 0
+    ids = sorted({row["decision"] for row in parked})
+    closes, at_once = _open_until(connection, ids)
+    accepted = _accepted(connection, ids)
+    count = 0
+    for row in parked:
+        event = RewardEvent(row["decision"], row["key"], row["value"])
+        verdict = judge(event, closes, accepted, row["time"])
+        if verdict == "parked" and time - row["time"] > PARKED_FOR:
+            verdict = "unknown"
+        if verdict == "accepted":
+            accepted[event.decision, event.key] = event.value
+            count += 1
+            if event.decision in at_once:
+                closes[event.decision] = 0
+                _close_now(connection, [event.decision], time)
+        if verdict != "parked":
+            connection.execute(update(reward_events).where(reward_events.c.id == row["id"]).values(verdict=verdict))
+    return count

@@ -1,0 +1,200 @@
+"""What an experiment has done so far, read from the rollups: its cost does not grow with the number of decisions."""
+
+import math
+from typing import Any, NamedTuple
+
+import msgspec
+from scipy import stats
+from sqlalchemy import BigInteger, Connection, cast, func, select
+
+from polyarm.service.clock import SECOND, now
+from polyarm.service.ledger import MINUTE
+from polyarm.service.schema import audit_log, decisions, outcomes, reward_events, rollups, snapshots
+
+SMALL = 5.0  # expected plays under which a chi-square test says nothing
+
+
+class ArmReport(msgspec.Struct):
+    """Plays and rewards of one arm; the interval is that of the mean, 95 %."""
+
+    arm: str
+    status: str
+    plays: int
+    rewards: int
+    mean: float | None
+    interval: tuple[float, float] | None
+    lift: float | None
+
+
+class Report(msgspec.Struct):
+    """An experiment in numbers."""
+
+    experiment: str
+    status: str
+    version: int
+    snapshot: int
+    snapshot_age: float
+    decisions: int
+    open_decisions: int
+    learnt: int
+    holdout_mean: float | None
+    arms: list[ArmReport]
+    rewards: dict[str, int]
+    propensity_test: float | None
+
+
+class Minute(msgspec.Struct):
+    """One stretch of time in one arm."""
+
+    time: int
+    arm: str
+    plays: int
+    rewards: int
+    total: float
+    squares: float
+
+
+def interval(n: int, total: float, squares: float) -> tuple[float | None, tuple[float, float] | None]:
+    """Mean of n rewards from their sums, with its 95 % interval."""
+    if n == 0:
+        return None, None
+    mean = total / n
+    if n < 2:
+        return mean, None
+    spread = math.sqrt(max(squares - n * mean * mean, 0.0) / (n - 1) / n)
+    half = float(stats.t.ppf(0.975, n - 1)) * spread
+    return mean, (mean - half, mean + half)
+
+
+class Sums(NamedTuple):
+    """Sums over all time of one arm in one stream."""
+
+    plays: int
+    expected_plays: float
+    play_variance: float
+    rewards: int
+    total: float
+    squares: float
+
+
+def whole(name: str) -> Any:
+    """Sum of a column of counts, as a whole number in every database."""
+    return cast(func.sum(rollups.c[name]), BigInteger).label(name)
+
+
+def arm_sums(connection: Connection, experiment: str) -> dict[tuple[str, str], Sums]:
+    """Sums over all time by arm and stream."""
+    columns = [
+        whole(name) if name in ("plays", "rewards") else func.sum(rollups.c[name]).label(name) for name in Sums._fields
+    ]
+    query = (
+        select(rollups.c.arm, rollups.c.stream, *columns)
+        .where(rollups.c.experiment == experiment)
+        .group_by(rollups.c.arm, rollups.c.stream)
+    )
+    return {(row.arm, row.stream): Sums(*row[2:]) for row in connection.execute(query)}
+
+
+def propensity_test(sums: dict[tuple[str, str], Sums]) -> float | None:
+    """P-value of the played frequencies against the logged probabilities: the bandit's own draws only.
+
+    Each arm's plays minus the sum of its probabilities has variance sum p (1 - p); the largest of the standardised
+    differences is judged with Bonferroni's correction.
+    """
+    scores = [
+        (row.plays - row.expected_plays) / math.sqrt(row.play_variance)
+        for (_, stream), row in sums.items()
+        if stream == "bandit" and row.play_variance > SMALL
+    ]
+    if not scores:
+        return None
+    worst = max(abs(score) for score in scores)
+    return float(min(1.0, 2.0 * stats.norm.sf(worst) * len(scores)))
+
+
+def count_open(connection: Connection, experiment: str) -> int:
+    """Decisions that still wait for their window to close."""
+    query = select(func.count()).where(decisions.c.experiment == experiment, decisions.c.closed.is_(False))
+    return int(connection.execute(query).scalar_one())
+
+
+def verdict_counts(connection: Connection, since: int) -> dict[str, int]:
+    """Reward events by verdict since a time."""
+    query = select(reward_events.c.verdict, func.count()).where(reward_events.c.time >= since)
+    return {row[0]: row[1] for row in connection.execute(query.group_by(reward_events.c.verdict))}
+
+
+def make_report(connection: Connection, experiment: Any) -> Report:
+    """The report of an experiment."""
+    name = experiment.name
+    sums = arm_sums(connection, name)
+    held = [row for (_, stream), row in sums.items() if stream == "holdout"]
+    held_mean, _ = interval(
+        sum(row.rewards for row in held), sum(row.total for row in held), sum(row.squares for row in held)
+    )
+    arms = []
+    for arm, status in experiment.arms.items():
+        rows = [row for (other, _), row in sums.items() if other == arm]
+        n = sum(row.rewards for row in rows)
+        mean, bounds = interval(n, sum(row.total for row in rows), sum(row.squares for row in rows))
+        lift = mean / held_mean - 1.0 if mean is not None and held_mean else None
+        arms.append(ArmReport(arm, status, sum(row.plays for row in rows), n, mean, bounds, lift))
+    newest = connection.execute(
+        select(snapshots.c.version, snapshots.c.time)
+        .where(snapshots.c.experiment == name)
+        .order_by(snapshots.c.version.desc())
+        .limit(1)
+    ).one()
+    learnt = connection.execute(select(func.max(outcomes.c.apply_seq)).where(outcomes.c.experiment == name)).scalar()
+    return Report(
+        experiment=name,
+        status=experiment.status,
+        version=experiment.version,
+        snapshot=newest.version,
+        snapshot_age=(now() - newest.time) / SECOND,
+        decisions=sum(row.plays for row in sums.values()),
+        open_decisions=count_open(connection, name),
+        learnt=learnt or 0,
+        holdout_mean=held_mean,
+        arms=arms,
+        rewards=verdict_counts(connection, now() - 86_400 * SECOND),
+        propensity_test=propensity_test(sums),
+    )
+
+
+def history(connection: Connection, experiment: str, since: int = 0) -> list[Minute]:
+    """Plays and rewards of every arm by minute, thinned to at most some hundred points a curve."""
+    first, last = connection.execute(
+        select(func.min(rollups.c.minute), func.max(rollups.c.minute)).where(
+            rollups.c.experiment == experiment, rollups.c.minute >= since // MINUTE
+        )
+    ).one()
+    if first is None:
+        return []
+    width = max(1, -(-(last - first + 1) // 240))
+    bucket = (rollups.c.minute - rollups.c.minute % width).label("bucket")
+    sums = [whole("plays"), whole("rewards"), *(func.sum(rollups.c[name]).label(name) for name in ("total", "squares"))]
+    query = (
+        select(bucket, rollups.c.arm, *sums)
+        .where(rollups.c.experiment == experiment, rollups.c.minute >= since // MINUTE)
+        .group_by(bucket, rollups.c.arm)
+        .order_by(bucket)
+    )
+    return [
+        Minute(row.bucket * 60, row.arm, row.plays, row.rewards, row.total, row.squares)
+        for row in connection.execute(query)
+    ]
+
+
+def audit_entries(connection: Connection, limit: int = 100) -> list[dict[str, Any]]:
+    """The newest entries of the audit trail."""
+    query = select(audit_log).order_by(audit_log.c.number.desc()).limit(limit)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def snapshot_list(connection: Connection, experiment: str, limit: int = 50) -> list[dict[str, Any]]:
+    """The newest snapshots, without their contents."""
+    wanted = [snapshots.c[name] for name in ("version", "apply_seq", "epoch", "time", "library", "sha256")]
+    kept = snapshots.c.content.is_not(None).label("kept")
+    query = select(*wanted, kept).where(snapshots.c.experiment == experiment)
+    return [dict(row) for row in connection.execute(query.order_by(snapshots.c.version.desc()).limit(limit)).mappings()]

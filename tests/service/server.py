@@ -1,0 +1,82 @@
+"""A server in a process of its own, as a user runs it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+
+STARTS_WITHIN = 60.0  # seconds; kernels may have to be compiled
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Server:
+    def __init__(
+        self, database: str, *, port: int | None = None, program: tuple[str, ...] = (), **environment: str
+    ) -> None:
+        self.port = port or free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        command = [sys.executable, *(program or ("-m", "polyarm.cli", "serve"))]
+        self.process = subprocess.Popen(
+            [*command, "--database", database, "--port", str(self.port), "--quiet"],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), **environment},
+            stderr=subprocess.PIPE,
+        )
+        self.http = httpx.Client(base_url=self.address, timeout=30.0)
+
+    def __enter__(self) -> "Server":
+        self.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def wait(self) -> "Server":
+        end = time.monotonic() + STARTS_WITHIN
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended: {self.errors()}")
+            try:
+                if self.http.get("/readyz").status_code == 200:
+                    return self
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise RuntimeError("the server did not become ready")
+
+    def errors(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.read().decode()[-2000:]
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.kill()
+        self._ended()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def stop(self) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self._ended()
+
+    def _ended(self) -> int:
+        code = self.process.wait(60)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        self.http.close()
+        return code
+
+
+def database_at(folder: Path) -> str:
+    return str(folder / "service.db")
