@@ -8,6 +8,7 @@ import numpy as np
 
 from polyarm import Bandit
 from polyarm.bandit import file
+from tests.bandit.shapes import ARMS, played
 from tests.contracts.states import bits
 
 SECONDS = float(os.environ.get("POLYARM_THREADS_SECONDS", "2"))
@@ -52,3 +53,18 @@ def test_sixteen_threads_lose_nothing() -> None:
     orders = [[bandit._ledger.place[name] for name, _ in part] for part in told]
     turns = contents.columns["turns"]
     assert all(np.all(np.diff(turns[order]) > 0) for order in orders), "each thread's rewards came in its order"
+
+
+def test_nobody_waits_for_somebody_who_looks() -> None:
+    bandit = played(Bandit(ARMS, seed=7), 30)
+    bandit.predict()
+    looking = threading.Thread(target=bandit.predict)
+    looking.start()
+    decided = 0
+    while looking.is_alive() and decided < 20:
+        bandit.learn(bandit.choose(), 1.0 + 0.01 * decided)
+        decided += 1
+    still = looking.is_alive()
+    looking.join()
+    assert still
+    assert decided == 20

@@ -15,7 +15,7 @@ from polyarm.bandit import figures, file, learnt, lottery, report
 from polyarm.bandit.decision import Decision, Decisions
 from polyarm.bandit.features import Number, Schema
 from polyarm.bandit.identity import new_ids, require_id
-from polyarm.bandit.learner import Learner
+from polyarm.bandit.learner import Learner, copied
 from polyarm.bandit.learnt import Density, Effect, History, Prediction, Summary
 from polyarm.bandit.ledger import DROPPED, LEARNT, Ledger
 from polyarm.bandit.log import LogFolder, require_loggable, table_of
@@ -393,43 +393,52 @@ class Bandit:
         """What is known of every arm in this context: expected reward, interval, probability of being best, plays."""
         codes = self._schema.codes(context)
         with self._lock:
-            return learnt.predict(self._look(look), self._seen_as(codes), self._names, self._active, self._ledger)
+            view, x, names, active = self._look(look), self._seen_as(codes), self._names, self._active
+            plays = learnt.counts_of(self._ledger, len(names)).plays
+        return learnt.predict(view, x, names, active, plays)
 
     def summary(self, *, look: int = 0) -> Summary:
         """What is known of every arm over the contexts met so far."""
         with self._lock:
             xs = self._schema.features_many(learnt.sample_of(self._ledger), self._origins)
             view = self._look(look) if hasattr(self._learner.policy, "engine") else None
-            return learnt.summarise(view, xs, self._names, self._active, self._ledger)
+            names, active, counts = self._names, self._active, learnt.counts_of(self._ledger, len(self._names))
+        return learnt.summarise(view, xs, names, active, counts)
 
     def density(self, arm: str, context: Any = None, grid: ArrayLike | None = None, *, look: int = 0) -> Density:
         """Density of the arm's next reward in this context, with a 95 % band, at the grid's points or over its bulk."""
         codes = self._schema.codes(context)
         with self._lock:
             number, view, x = self._arm_number(arm), self._look(look), self._seen_as(codes)
-            points = learnt.grid_for(view, x, [number]) if grid is None else require_array(grid, "grid")
-            return learnt.density_at(view, x, arm, number, points)
+        points = learnt.grid_for(view, x, [number]) if grid is None else require_array(grid, "grid")
+        return learnt.density_at(view, x, arm, number, points)
 
     def effects(self, arm: str, context: Any = None, *, look: int = 0) -> list[Effect]:
         """How the expected reward of an arm moves with each column, the others as in `context`, else as typical."""
-        with self._lock:
-            return self._effects([arm], context, look)
+        return self._effects([arm], context, look)
 
     def history(self, n_looks: int = 12) -> History:
         """Plays, rewards, and the probability of being best at so many times, for which rewards are learnt again."""
         with self._lock:
-            found = learnt.history_of(self._ledger, self._names)
-            if n_looks < 1 or self.n_learnt == 0 or not hasattr(self._learner.policy, "engine"):
-                return found
-            times = np.unique(np.linspace(0, self.n_learnt, n_looks + 1).astype(np.int64))[1:]
+            found, names, active, n_learnt = (
+                learnt.history_of(self._ledger, self._names),
+                self._names,
+                self._active,
+                self.n_learnt,
+            )
+            columns = {name: column.copy() for name, column in self._ledger.columns().items()}
+            past = self._contents()._replace(columns=columns, state=None)
             xs = self._schema.features_many(learnt.sample_of(self._ledger, 10), self._origins)
-            best = np.zeros((len(times), len(self._names)))
-            for row, learner in zip(best, file.learners_along(self._contents(), times.tolist()), strict=True):
-                view = Look.at(learner.policy, learner.state, self.settings.seed, learner.n_learnt)
-                active: Mask = self._active[: learner.n_arms]
-                shares = shares_of_best(view.draws(xs, 30)[1], active if active.any() else np.ones_like(active))
-                row[: learner.n_arms] = shares.mean(axis=0)
-            return replace(found, learnt=times.astype(np.float64), best=best)
+            if n_looks < 1 or n_learnt == 0 or not hasattr(self._learner.policy, "engine"):
+                return found
+        times = np.unique(np.linspace(0, n_learnt, n_looks + 1).astype(np.int64))[1:]
+        best = np.zeros((len(times), len(names)))
+        for row, learner in zip(best, file.learners_along(past, times.tolist()), strict=True):
+            view = Look.at(learner.policy, learner.state, self.settings.seed, learner.n_learnt)
+            some: Mask = active[: learner.n_arms]
+            shares = shares_of_best(view.draws(xs, 30)[1], some if some.any() else np.ones_like(some))
+            row[: learner.n_arms] = shares.mean(axis=0)
+        return replace(found, learnt=times.astype(np.float64), best=best)
 
     def plot_densities(self, context: Any = None, arms: Sequence[str] | None = None) -> Any:
         """Figure of what each arm may pay in this context."""
@@ -438,10 +447,8 @@ class Bandit:
             names = list(arms or self.arms)
             view, x = self._look(0), self._seen_as(codes)
             numbers = [self._arm_number(name) for name in names]
-            grid = learnt.grid_for(view, x, numbers)
-            found = [
-                learnt.density_at(view, x, name, number, grid) for name, number in zip(names, numbers, strict=True)
-            ]
+        grid = learnt.grid_for(view, x, numbers)
+        found = [learnt.density_at(view, x, name, number, grid) for name, number in zip(names, numbers, strict=True)]
         return figures.draw_densities(found)
 
     def plot_history(self, n_looks: int = 12) -> Any:
@@ -450,20 +457,20 @@ class Bandit:
 
     def plot_effects(self, context: Any = None, arms: Sequence[str] | None = None) -> Any:
         """Figure of how the expected reward of each arm moves with each column."""
-        with self._lock:
-            found = self._effects(list(arms or self.arms), context, 0)
-        return figures.draw_effects(found)
+        return figures.draw_effects(self._effects(list(arms or self.arms), context, 0))
 
     def report(self, path: str | Path, context: Any = None) -> Path:
         """Write all that was learnt to one HTML file that needs nothing else to be opened."""
         target = require_writable_parent(path)
         with self._lock:
             here = self._typical() if context is None and self._schema.names else context
-            write_atomically(target, report.page(self, here).encode())
+        write_atomically(target, report.page(self, here).encode())
         return target
 
     def _look(self, look: int) -> Look:
-        return Look.at(self._learner.policy, self._learner.state, self.settings.seed, self.n_learnt, look)
+        """A view with an engine and a state of its own, so that others may decide and learn while somebody looks."""
+        policy = file.empty_learner(self._contents(), len(self._names)).policy
+        return Look.at(policy, copied(self._learner.state), self.settings.seed, self.n_learnt, look)
 
     def _seen_as(self, codes: Array) -> Array:
         return self._schema.features(codes, self._schema.origins_after(self._origins, codes[None]))
@@ -472,11 +479,12 @@ class Bandit:
         return self._schema.context(learnt.typical(self._schema, self._ledger.column("codes")))
 
     def _effects(self, arms: Sequence[str], context: Any, look: int) -> list[Effect]:
-        codes = self._ledger.column("codes")
-        here = learnt.typical(self._schema, codes) if context is None else self._schema.codes(context)
-        origins = self._schema.origins_after(self._origins, here[None])
-        pairs = [(arm, self._arm_number(arm)) for arm in arms]
-        return learnt.effects_of(self._look(look), self._schema, origins, here, codes, pairs)
+        with self._lock:
+            codes = self._ledger.column("codes").copy()
+            here = learnt.typical(self._schema, codes) if context is None else self._schema.codes(context)
+            origins = self._schema.origins_after(self._origins, here[None])
+            pairs, view = [(arm, self._arm_number(arm)) for arm in arms], self._look(look)
+        return learnt.effects_of(view, self._schema, origins, here, codes, pairs)
 
     def _contents(self) -> file.Contents:
         return file.Contents(

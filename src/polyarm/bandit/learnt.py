@@ -188,12 +188,11 @@ def counts_of(ledger: Ledger, n_arms: int) -> Counts:
     return Counts(plays, waiting, learnt, reward)
 
 
-def predict(look: Look, x: Array, arms: Sequence[str], active: Mask, ledger: Ledger) -> Prediction:
+def predict(look: Look, x: Array, arms: Sequence[str], active: Mask, plays: IntArray) -> Prediction:
     """Forecasts of the active arms in one context."""
     draws, worths, error = look.settled_draws(x, active)
     best = shares_of_best(worths[None], active)[0]
     low, high = interval(draws)
-    plays = counts_of(ledger, len(arms)).plays
     means, worth = draws.mean(axis=0).tolist(), worths.mean(axis=0).tolist()
     rows = {
         arm: ArmForecast(means[i], float(low[i]), float(high[i]), float(best[i]), int(plays[i]), worth[i])
@@ -212,10 +211,9 @@ def sample_of(ledger: Ledger, n: int = N_SAMPLE) -> Array:
     return np.asarray(codes[rows])
 
 
-def summarise(look: Look | None, xs: Array, arms: Sequence[str], active: Mask, ledger: Ledger) -> Summary:
+def summarise(look: Look | None, xs: Array, arms: Sequence[str], active: Mask, counts: Counts) -> Summary:
     """Summary of every arm; without a model of the rewards, of what was played and learnt alone."""
-    counts, n = counts_of(ledger, len(arms)), len(arms)
-    mean = low = high = best = np.full(n, np.nan)
+    mean = low = high = best = np.full(len(arms), np.nan)
     if look is not None and len(xs):
         draws, worths = look.draws(xs)
         over = draws.mean(axis=0)

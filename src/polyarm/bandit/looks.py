@@ -18,8 +18,9 @@ from polyarm.types import AnyPolicy, Array, Mask, Rng
 
 N_STATES = 100  # for means and bands, which settle soon
 N_DRAWS = 10_000  # in all states together, shared by the contexts that are looked at
-PIECE = 50  # states of a long look between two checks of its error
-FEWEST, MOST = 12, 60  # pieces of a long look
+PIECE = 200  # states of a long look between two checks of its error: longer than the sampler remembers, mostly
+EVERY = 4  # of them are drawn from; the others only lead away from it
+FEWEST, MOST = 8, 60  # pieces of a long look
 TOLERANCE = 0.005  # standard error of a probability at which a long look ends
 
 
@@ -99,11 +100,12 @@ class Look:
         worths: list[Array] = []
         shares: list[Array] = []
         error = np.inf
-        for state, rng in self.states(PIECE * MOST):
-            means.append(self.engine.draw_means(state, x, 10, rng))
-            worths.append(self.worths(state, x, 10, rng, means[-1]))
-            if len(means) % PIECE == 0:
-                shares.append(shares_of_best(np.concatenate(worths[-PIECE:])[None], active)[0])
+        for number, (state, rng) in enumerate(self.states(PIECE * MOST), 1):
+            if number % EVERY == 0:
+                means.append(self.engine.draw_means(state, x, 10, rng))
+                worths.append(self.worths(state, x, 10, rng, means[-1]))
+            if number % PIECE == 0:
+                shares.append(shares_of_best(np.concatenate(worths[-PIECE // EVERY :])[None], active)[0])
                 error = float(np.std(shares, axis=0, ddof=1).max() / len(shares) ** 0.5) if len(shares) > 1 else np.inf
                 if len(shares) >= FEWEST and error < TOLERANCE:
                     break
