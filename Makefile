@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench serve format clean
+.PHONY: demo test test-long bounds fuzz check bench serve format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "polyarm needs Python 3.11 or newer: set PYTHON=")'
@@ -20,6 +20,19 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# what takes too long for every change: run it before a release
+test-long: $(READY)
+	POLYARM_STREAM_STEPS=1000 $(BIN)/python -m pytest -n 2 tests/contracts/test_streams.py
+
+BOUNDS := NUMBA_BOUNDSCHECK=1 POLYARM_CACHE_DIR=$(CURDIR)/results/bounds
+bounds: $(READY)
+	mkdir -p -m 700 results/bounds
+	$(BOUNDS) $(BIN)/python -m pytest -n 2 --dist loadfile tests/kernels tests/inference tests/contracts
+
+fuzz: $(READY)
+	mkdir -p -m 700 results/bounds
+	$(BOUNDS) $(BIN)/python -m benchmarks.fuzz_states 10000
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from polyarm.errors import PolyarmError
+from polyarm.errors import PolyarmError, require_reward
 from polyarm.inference import ConjugateState, GibbsEngine, GibbsState, load_state, save_state
 from polyarm.kernels.component import COUNT, LOG_DET, MEAN, SCALE
 from polyarm.models import NormalInverseGamma
@@ -69,7 +69,7 @@ def follow(policy: AnyPolicy, sequence: list[Any], disturbed: bool) -> tuple[Any
                 x = np.array(step.context)
                 arm = policy.choose(state, x, rng).arm if step.arm is None else step.arm
                 state = policy.update(state, x, arm, suited(policy, step.reward + t % 3), rng)
-                learnt.append((arm, step.reward + t % 3))
+                learnt.append((arm, require_reward(step.reward + t % 3)))
         elif disturbed and isinstance(step, Reload):
             state = reloaded(policy, state)
         elif disturbed:

@@ -23,6 +23,8 @@ from polyarm.estimator import (
 )
 from polyarm.inference import Budget, GibbsEngine, GibbsState, KeptDraws, load_state, save_state
 from polyarm.inference.gibbs import prior_of
+from polyarm.inference.state_checks import require_components
+from polyarm.kernels.component import n_rows
 from polyarm.kernels.seating import number_by_appearance
 from polyarm.models import LinearMixture, NormalInverseGamma, StudentMixture
 from polyarm.types import Array, IntArray, Rng
@@ -45,6 +47,18 @@ class FitFile(NamedTuple):
     assignments: Labels
     columns: Array
     starts: IntArray
+
+    def require_sound(self) -> None:
+        """Raise unless no column lacks a number; logarithms of no mass are minus infinity."""
+        require(not bool(np.isnan(self.columns).any()), "columns", "numbers", self.columns)
+
+    def require_fit(self, n_features: int) -> None:
+        """Raise unless every draw's components are columns that there are, as long as the features ask for."""
+        rows, n = n_rows(n_features), self.columns.shape[1]
+        require(len(self.columns) == rows, "columns", f"of {rows} rows", self.columns.shape)
+        require_components(self.columns, n, "columns")
+        rising = len(self.starts) > 0 and self.starts[0] == 0 and bool((np.diff(self.starts) >= 0).all())
+        require(rising and int(self.starts[-1]) == n - 1, "starts", f"rising from 0 to {n - 1}", self.starts)
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
@@ -227,6 +241,7 @@ class MixtureRegressor(Estimator):
             settings = json.loads(file.settings.tobytes())
             regressor = cls(**settings["params"])
             model = regressor._model(settings["n_features"])
+            file.require_fit(model.base.dim)
         except (KeyError, TypeError, ValueError) as error:
             raise BrokenFile(f"path must be a fitted regressor, got {path}: {error}") from error
         return regressor._keep(file.assignments, KeptDraws(model, file.assignments.shape[1], file.columns, file.starts))

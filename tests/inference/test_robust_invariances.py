@@ -154,7 +154,7 @@ def test_forgetting_forgets_the_scale_too() -> None:
         reward = (slopes[arm] @ x + 0.3 * rng.standard_normal()) * (1.0 if t < 400 else 1e-4)
         state = policy.update(state, x, arm, float(reward), rng)
         best.append(arm == (slopes @ x).argmax())
-    assert state.hyper[SQUARE] < 1e-6
+    assert state.rest.hyper[SQUARE] < 1e-6
     assert np.mean(best[-300:]) > 0.85
 
 

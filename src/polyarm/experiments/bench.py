@@ -14,6 +14,7 @@ import polyarm
 from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_writable_parent
 from polyarm.experiments import bandit_bench
+from polyarm.experiments.check_costs import check_costs
 from polyarm.inference import Budget, GibbsEngine
 from polyarm.inference.gibbs import GibbsState
 from polyarm.models import LinearMixture, NormalInverseGamma
@@ -171,6 +172,10 @@ def measure(say: Callable[[str], None]) -> dict[str, Any]:
         costs = table[f"arms={n_arms},d={dim}"] = interaction_costs(n_arms, dim)
         for name, value in costs.items():
             say(f"    {n_arms} arms, d = {dim:2d}  {name:20s} {value:7.1f} us  x {value / costs['numpy-linear']:.2f}")
+    checks = check_costs(mixture_world(300, 2, 2, np.random.default_rng(1)), table["arms=2,d=2"])
+    say("    checks of states in one interaction of nonparametric, 2 arms, d = 2")
+    spent, share = checks["token_ns"] + checks["numbers_ns"], 100 * checks["share_of_interaction"]
+    say(f"    {spent:6.0f} ns, {share:.2f} %; once for a foreign state {1e-3 * checks['door_ns']:.0f} us")
     say("(c) one update under budget(64) after n rewards, microseconds")
     updates = update_costs()
     for size, value in updates.items():
@@ -185,6 +190,7 @@ def measure(say: Callable[[str], None]) -> dict[str, Any]:
         "machine": machine,
         "sweep_ns": sweeps,
         "interaction_us": table,
+        "checks": checks,
         "update_us": updates,
         "realization": runs,
         "bandit": door,

@@ -233,7 +233,8 @@ def gamma_shape(log_ratio: Array, counts: IntArray, dim: int) -> float:
 
     Every arm's fitted coefficients cost it up to half of its rewards as degrees of freedom.
     """
-    ratio = np.exp(np.minimum(log_ratio, 30.0))
+    log_ratio = np.minimum(log_ratio, 30.0)
+    ratio = np.exp(log_ratio)
     freedom = counts.sum() - np.minimum(dim, counts / 2).sum()
     gap = float((np.sum(ratio - 1.0 - log_ratio) + 0.5 * SHAPE_MEMORY) / (freedom + SHAPE_MEMORY))
     return float(np.clip((1.0 + np.sqrt(1.0 + 4.0 * gap / 3.0)) / (4.0 * gap), 0.05, 1e4))
