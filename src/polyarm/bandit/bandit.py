@@ -420,12 +420,7 @@ class Bandit:
     def history(self, n_looks: int = 12) -> History:
         """Plays, rewards, and the probability of being best at so many times, for which rewards are learnt again."""
         with self._lock:
-            found, names, active, n_learnt = (
-                learnt.history_of(self._ledger, self._names),
-                self._names,
-                self._active,
-                self.n_learnt,
-            )
+            found, names, n_learnt = learnt.history_of(self._ledger, self._names), self._names, self.n_learnt
             columns = {name: column.copy() for name, column in self._ledger.columns().items()}
             past = self._contents()._replace(columns=columns, state=None)
             xs = self._schema.features_many(learnt.sample_of(self._ledger, 10), self._origins)
@@ -435,9 +430,8 @@ class Bandit:
         best = np.zeros((len(times), len(names)))
         for row, learner in zip(best, file.learners_along(past, times.tolist()), strict=True):
             view = Look.at(learner.policy, learner.state, self.settings.seed, learner.n_learnt)
-            some: Mask = active[: learner.n_arms]
-            shares = shares_of_best(view.draws(xs, 30)[1], some if some.any() else np.ones_like(some))
-            row[: learner.n_arms] = shares.mean(axis=0)
+            there = np.ones(learner.n_arms, np.bool_)  # arms that were retired later were in the race then
+            row[: learner.n_arms] = shares_of_best(view.draws(xs, 30)[1], there).mean(axis=0)
         return replace(found, learnt=times.astype(np.float64), best=best)
 
     def plot_densities(self, context: Any = None, arms: Sequence[str] | None = None) -> Any:
@@ -449,7 +443,7 @@ class Bandit:
             numbers = [self._arm_number(name) for name in names]
         grid = learnt.grid_for(view, x, numbers)
         found = [learnt.density_at(view, x, name, number, grid) for name, number in zip(names, numbers, strict=True)]
-        return figures.draw_densities(found)
+        return figures.draw_densities(found, self._number)
 
     def plot_history(self, n_looks: int = 12) -> Any:
         """Figure of plays, rewards and the probability of being best over time."""
@@ -457,7 +451,7 @@ class Bandit:
 
     def plot_effects(self, context: Any = None, arms: Sequence[str] | None = None) -> Any:
         """Figure of how the expected reward of each arm moves with each column."""
-        return figures.draw_effects(self._effects(list(arms or self.arms), context, 0))
+        return figures.draw_effects(self._effects(list(arms or self.arms), context, 0), self._number)
 
     def report(self, path: str | Path, context: Any = None) -> Path:
         """Write all that was learnt to one HTML file that needs nothing else to be opened."""

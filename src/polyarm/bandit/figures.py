@@ -1,6 +1,6 @@
 """Pictures of what was learnt, drawn from the numbers of bandit.learnt."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,12 @@ BAND = 0.18  # opacity of a band
 MOST_COLUMNS = 3  # panels side by side
 
 
-def draw_densities(found: Sequence[Density]) -> Any:
-    """Densities of the arms' next rewards with their 95 % bands, in one panel."""
+def draw_densities(found: Sequence[Density], places: Mapping[str, int] | None = None) -> Any:
+    """Densities of the arms' next rewards with their 95 % bands, in one panel; `places` fix the arms' colours."""
     figure, axes = new_figure(scale=1.2)
     panel = axes[0, 0]
-    for place, one in enumerate(found):
-        style = style_of(place)
+    for order, one in enumerate(found):
+        style = style_of(places[one.arm] if places else order)
         panel.fill_between(one.grid, one.low, one.high, color=style["color"], alpha=BAND, linewidth=0)
         jumps = ", ".join(f"{value:g}: {100 * share:.0f} %" for value, share in one.jumps.items())
         panel.plot(one.grid, one.density, label=f"{one.arm} ({jumps})" if jumps else one.arm, **style)
@@ -46,8 +46,8 @@ def draw_history(history: History) -> Any:
     return figure
 
 
-def draw_effects(found: Sequence[Effect]) -> Any:
-    """Expected reward along every column, one panel each, one line per arm."""
+def draw_effects(found: Sequence[Effect], places: Mapping[str, int] | None = None) -> Any:
+    """Expected reward along every column, one panel each, one line per arm; `places` fix the arms' colours."""
     columns = list(dict.fromkeys(effect.column for effect in found))
     arms = list(dict.fromkeys(effect.arm for effect in found))
     across = max(min(len(columns), MOST_COLUMNS), 1)
@@ -55,8 +55,9 @@ def draw_effects(found: Sequence[Effect]) -> Any:
     for panel in axes.ravel()[len(columns) :]:
         panel.set_visible(False)
     for effect in found:
-        panel, place = axes.ravel()[columns.index(effect.column)], arms.index(effect.arm)
-        draw_effect(panel, effect, place, len(arms))
+        panel, order = axes.ravel()[columns.index(effect.column)], arms.index(effect.arm)
+        shift = 0.12 * (order - (len(arms) - 1) / 2)
+        draw_effect(panel, effect, places[effect.arm] if places else order, shift)
     for panel, column in zip(axes.ravel(), columns, strict=False):
         panel.set(xlabel=column, ylabel="expected reward")
     if columns:
@@ -65,14 +66,14 @@ def draw_effects(found: Sequence[Effect]) -> Any:
     return figure
 
 
-def draw_effect(panel: Any, effect: Effect, place: int, n_arms: int) -> None:
-    """One arm's line along a number, or its points at flags and categories."""
+def draw_effect(panel: Any, effect: Effect, place: int, shift: float) -> None:
+    """One arm's line along a number, or its points at flags and categories, beside those of the other arms."""
     style = style_of(place)
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in effect.values):
         panel.fill_between(effect.values, effect.low, effect.high, color=style["color"], alpha=BAND, linewidth=0)
         panel.plot(effect.values, effect.mean, label=effect.arm, **style)
         return
-    at = np.arange(len(effect.values)) + 0.12 * (place - (n_arms - 1) / 2)
+    at = np.arange(len(effect.values)) + shift
     spread = np.stack([effect.mean - effect.low, effect.high - effect.mean])
     panel.errorbar(at, effect.mean, spread, fmt="o", color=style["color"], label=effect.arm, capsize=3, markersize=4)
     panel.set_xticks(np.arange(len(effect.values)), [str(value) for value in effect.values])

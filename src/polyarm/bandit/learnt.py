@@ -31,7 +31,7 @@ class ArmForecast(NamedTuple):
     mean, low, high   expected reward and its 95 % interval
     probability_best  that it is the best arm, by the bandit's objective
     plays             decisions for it so far
-    worth             what it is judged by: expected value of the objective, the mean if that is it
+    worth             what it is judged by: median of the objective's posterior, or the mean if that is the objective
     """
 
     mean: float
@@ -193,7 +193,8 @@ def predict(look: Look, x: Array, arms: Sequence[str], active: Mask, plays: IntA
     draws, worths, error = look.settled_draws(x, active)
     best = shares_of_best(worths[None], active)[0]
     low, high = interval(draws)
-    means, worth = draws.mean(axis=0).tolist(), worths.mean(axis=0).tolist()
+    means = draws.mean(axis=0).tolist()
+    worth = means if look.objective is None else np.median(worths, axis=0).tolist()  # tails of tails have no mean
     rows = {
         arm: ArmForecast(means[i], float(low[i]), float(high[i]), float(best[i]), int(plays[i]), worth[i])
         for i, arm in enumerate(arms)
