@@ -87,6 +87,12 @@ def _add_compare(commands: Any) -> None:
         help="policy, as name or name:option=value,...; repeat",
     )
     parser.add_argument("--horizon", type=int, metavar="T", help="steps of a realisation (default: the paper's)")
+    parser.add_argument(
+        "--objective",
+        default="mean",
+        metavar="O",
+        help="what arms are judged by: mean (default), quantile:P, shortfall:P, above:VALUE or utility:RISK_AVERSION",
+    )
     parser.add_argument("--reference", metavar="P", help="policy the others are compared with (default: the first)")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run the one realisation of this number")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for results, tables and figures; resumable")
@@ -201,6 +207,7 @@ def run_compare(options: argparse.Namespace) -> int:
         only=options.only,
         device=options.device,
         progress=not options.quiet,
+        objective=options.objective,
     )
     if options.json:
         write_atomically(options.json, found.to_json().encode())

@@ -30,7 +30,8 @@ class Choice(NamedTuple):
 class World(NamedTuple):
     """One realisation of an environment, drawn whole.
 
-    contexts (T, d), rewards (T, A) and means (T, A): what arm a would have paid at step t, and its expectation.
+    contexts (T, d), rewards (T, A) and means (T, A): what arm a would have paid at step t, and its expectation (or what
+    it was worth by another objective: environments.Judged).
     """
 
     contexts: Array

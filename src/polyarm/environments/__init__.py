@@ -10,6 +10,7 @@ from polyarm.environments.exponential import ExponentialBandit
 from polyarm.environments.full_feedback import FullFeedback, from_columns, from_file
 from polyarm.environments.gaussian import StaticGaussian
 from polyarm.environments.generative import GenerativeBandit, normal_contexts, uniform_contexts
+from polyarm.environments.judged import Judged
 from polyarm.environments.laplace import LinearLaplace
 from polyarm.environments.linear import LinearGaussian, RandomLinear
 from polyarm.environments.mixtures import Component, MixtureBandit
@@ -33,6 +34,7 @@ __all__ = [
     "ExponentialBandit",
     "FullFeedback",
     "GenerativeBandit",
+    "Judged",
     "LinearGaussian",
     "LinearLaplace",
     "LinearOutliers",

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import norm
 
 from polyarm.errors import require_count, require_positive
+from polyarm.models import Objective
 from polyarm.types import Array, Rng, World
 
 
@@ -35,6 +36,10 @@ class StaticGaussian:
         means = np.tile(np.asarray(self.means, dtype=np.float64), (horizon, 1))
         rewards = means + self.noise_sd * rng.standard_normal(means.shape)
         return World(np.ones((horizon, 1)), rewards, means)
+
+    def values(self, world: World, objective: Objective) -> Array:
+        """What every arm was worth at every step of a world, (T, A)."""
+        return objective.of_mixture(1.0, world.means[:, :, None], self.noise_sd**2)
 
     def density(self, context: Array, arm: int, rewards: Array) -> Array:
         """Density of an arm's reward at each of the given rewards."""

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import norm
 
 from polyarm.errors import require, require_array, require_count, require_positive
+from polyarm.models import Objective
 from polyarm.types import Array, Rng, World
 
 
@@ -35,6 +36,10 @@ class LinearGaussian:
         contexts = rng.random((horizon, self.context_dim))
         means = contexts @ np.asarray(self.slopes, dtype=np.float64).T
         return World(contexts, means + self.noise_sd * rng.standard_normal(means.shape), means)
+
+    def values(self, world: World, objective: Objective) -> Array:
+        """What every arm was worth at every step of a world, (T, A)."""
+        return objective.of_mixture(1.0, world.means[:, :, None], self.noise_sd**2)
 
     def density(self, context: Array, arm: int, rewards: Array) -> Array:
         """Density of an arm's reward in this context at each of the given rewards."""
@@ -72,5 +77,13 @@ class RandomLinear:
         slopes = self.sample_slopes(rng)
         contexts = rng.standard_normal((horizon, self.context_dim))
         means = contexts @ slopes.T
-        noise_sd = self.noise_sd * np.arange(1, self.n_arms + 1)
-        return World(contexts, means + noise_sd * rng.standard_normal(means.shape), means)
+        return World(contexts, means + self.noise_sds * rng.standard_normal(means.shape), means)
+
+    @property
+    def noise_sds(self) -> Array:
+        """Standard deviation of every arm's noise, (n_arms,)."""
+        return np.asarray(self.noise_sd * np.arange(1, self.n_arms + 1), dtype=np.float64)
+
+    def values(self, world: World, objective: Objective) -> Array:
+        """What every arm was worth at every step of a world, (T, A)."""
+        return objective.of_mixture(1.0, world.means[:, :, None], self.noise_sds[:, None] ** 2)

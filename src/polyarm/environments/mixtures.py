@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import norm
 
 from polyarm.errors import require, require_count
+from polyarm.models import Objective
 from polyarm.types import Array, Rng, World
 
 
@@ -58,6 +59,18 @@ class MixtureBandit:
         contexts = rng.random((horizon, self.context_dim))
         rewards = np.column_stack([_sample_arm(arm, contexts, rng) for arm in self.arms])
         return World(contexts, rewards, contexts @ np.array([_mean_slopes(arm) for arm in self.arms]).T)
+
+    def values(self, world: World, objective: Objective) -> Array:
+        """What every arm was worth at every step of a world, (T, A)."""
+        columns = [
+            objective.of_mixture(
+                [part.weight for part in arm],
+                world.contexts @ np.array([part.slopes for part in arm], dtype=np.float64).T,
+                [part.noise_sd**2 for part in arm],
+            )
+            for arm in self.arms
+        ]
+        return np.column_stack(columns)
 
     def density(self, context: Array, arm: int, rewards: Array) -> Array:
         """Density of an arm's reward in this context at each of the given rewards."""

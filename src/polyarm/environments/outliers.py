@@ -6,7 +6,8 @@ import numpy as np
 
 from polyarm.environments.linear import RandomLinear
 from polyarm.errors import require_count, require_number, require_positive
-from polyarm.types import Rng, World
+from polyarm.models import Objective
+from polyarm.types import Array, Rng, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,8 @@ class LinearOutliers:
         means = contexts @ slopes.T
         noise_sd = np.where(rng.random(means.shape) < self.outlier_share, self.outlier_sd, self.noise_sd)
         return World(contexts, means + noise_sd * rng.standard_normal(means.shape), means)
+
+    def values(self, world: World, objective: Objective) -> Array:
+        """What every arm was worth at every step of a world, (T, A)."""
+        weights = [1 - self.outlier_share, self.outlier_share]
+        return objective.of_mixture(weights, world.means[:, :, None], [self.noise_sd**2, self.outlier_sd**2])

@@ -19,6 +19,7 @@ from polyarm.environments.oncology import oncology
 from polyarm.environments.outliers import LinearOutliers
 from polyarm.environments.revenue import Revenue
 from polyarm.environments.rewards import REWARDS
+from polyarm.environments.risk import JACKPOT, TAILS
 from polyarm.environments.student import LinearStudent
 from polyarm.errors import UnknownName, shown
 from polyarm.types import Environment
@@ -144,6 +145,7 @@ SETTINGS: dict[str, dict[str, Builder]] = {
         "best": partial(_bimodal, bandit=BIMODAL_BEST),
         "both": partial(_bimodal, bandit=BIMODAL_BOTH),
     },
+    "risk": {"tails": partial(_bimodal, bandit=TAILS), "jackpot": partial(_bimodal, bandit=JACKPOT)},
     "nonlinear": {"": lambda name: Scenario(name, SmoothBandit())},
     "drift": {
         "": lambda name: Scenario(name, Drift(), 2000),

@@ -1,14 +1,16 @@
 """Any policies on any scenario."""
 
 import json
+import math
 import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from polyarm.environments.judged import Judged
 from polyarm.environments.presets import Scenario, make_scenario
 from polyarm.errors import require_count, require_name
 from polyarm.experiments.contenders import Factory, PolicyLike, as_contenders, default_contenders
@@ -17,6 +19,7 @@ from polyarm.experiments.progress import progress_bar
 from polyarm.experiments.results import Results
 from polyarm.experiments.runner import LARGEST, Study, count_missing, open_store, run_study
 from polyarm.experiments.summary import summary, without_nan
+from polyarm.models.objectives import MEAN, ObjectiveLike, as_objective
 from polyarm.tables import Table
 from polyarm.types import Environment
 
@@ -33,7 +36,15 @@ class Comparison:
 
     def summary(self) -> dict[str, Any]:
         """The verdict as plain values, as `polyarm compare --json` writes it."""
-        found: dict[str, Any] = without_nan(summary(self.results, self.reference))
+        found: dict[str, Any] = without_nan(self._verdict())
+        return found
+
+    def _verdict(self) -> dict[str, Any]:
+        found, environment = summary(self.results, self.reference), self.study.scenario.environment
+        if isinstance(environment, Judged):
+            found["objective"] = str(environment.objective)
+            for policy in found["policies"].values():
+                policy["observed_regret"] = {"mean": math.nan, "std": math.nan}  # a reward is no value of an objective
         return found
 
     def to_json(self) -> str:
@@ -42,7 +53,7 @@ class Comparison:
 
     def tables(self) -> list[Table]:
         """The verdict as tables: regret, and paired differences where there are two policies or more."""
-        verdict = summary(self.results, self.reference)
+        verdict = self._verdict()
         return [regret_table(verdict)] + ([difference_table(verdict)] if verdict["differences"] else [])
 
 
@@ -61,13 +72,15 @@ def compare(
     only: int | None = None,
     device: str | None = None,
     progress: bool = False,
+    objective: ObjectiveLike = "mean",
 ) -> Comparison:
     """Play every policy in the same worlds of the scenario and judge them by regret.
 
     With more than one worker, call it under `if __name__ == "__main__":`: each worker imports your script.
-    `only` runs the one realisation of that number; `device` ("cpu" or "gpu") is for networks.
+    `only` runs the one realisation of that number; `device` ("cpu" or "gpu") is for networks.  With another `objective`
+    than the mean regret is measured in it, and policies that can play for it do.
     """
-    study = make_study(scenario, policies, realizations, horizon, seed, only, device)
+    study = make_study(judged_by(scenario, objective), policies, realizations, horizon, seed, only, device)
     labels = [contender.label for contender in study.contenders]
     reference = require_name(reference or labels[0], labels, "reference")
     with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
@@ -110,14 +123,21 @@ def as_scenario(scenario: str | Scenario | Environment) -> Scenario:
     return Scenario(type(scenario).__name__, scenario, n_components=getattr(scenario, "n_components", None))
 
 
+def judged_by(scenario: str | Scenario | Environment, objective: ObjectiveLike) -> Scenario:
+    """The scenario with its arms judged by an objective."""
+    setting, judge = as_scenario(scenario), as_objective(objective)
+    return setting if judge == MEAN else replace(setting, environment=Judged(setting.environment, judge))
+
+
 REGRET_HEADS = ("policy", "regret", "± se", "std", "median", "95 %", "best arm", "locked in", "s / run")
 DIFFERENCE_HEADS = ("policy", "regret minus", "mean", "95 % CI low", "high", "p (Holm)")
 
 
 def regret_table(verdict: dict[str, Any]) -> Table:
     """One row per policy: expected regret at the horizon, play and time."""
+    measured = f"regret in {verdict['objective']}" if "objective" in verdict else "expected regret"
     title = (
-        f"{verdict['scenario']}: cumulative expected regret at t = {verdict['horizon']}, "
+        f"{verdict['scenario']}: cumulative {measured} at t = {verdict['horizon']}, "
         f"R = {verdict['realizations']}, seed {verdict['seed']}"
     )
     return Table(title, REGRET_HEADS, tuple(_regret_row(*item) for item in verdict["policies"].items()))

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from polyarm.environments.judged import Judged
 from polyarm.environments.presets import Scenario
 from polyarm.errors import InvalidArgument, UnknownName, require, require_extra, shown
 from polyarm.experiments.content import readable
 from polyarm.experiments.sources import NETWORKS as NETWORK_SOURCES
 from polyarm.experiments.sources import POLICIES, polyarm_sources
-from polyarm.policies import network_names, presets
+from polyarm.policies import network_names, presets, takes_objective, with_objective
 from polyarm.policies.optimal import Optimal
 from polyarm.types import AnyPolicy, World
 
@@ -43,13 +44,20 @@ class Contender:
         return self.factory is None and self.name in NETWORKS
 
     def build(self, scenario: Scenario, world: World | None = None) -> AnyPolicy:
-        """The policy for that scenario; `optimal` also needs the world it will meet."""
+        """The policy for that scenario; `optimal` also needs the world it will meet.
+
+        Where arms are judged by another objective than the mean, policies that can play for it do.
+        """
         arms, dim = scenario.environment.n_arms, scenario.environment.context_dim
         if self.factory is not None:
             return self.factory(arms, dim)
         if self.name == "optimal":
             return Optimal(self._means(world))
-        return presets.make_policy(self.name, arms, dim, **self.full_options(scenario))
+        policy = presets.make_policy(self.name, arms, dim, **self.full_options(scenario))
+        judge = scenario.environment
+        if isinstance(judge, Judged) and "objective" not in dict(self.options) and takes_objective(policy):
+            return with_objective(policy, judge.objective)
+        return policy
 
     def full_options(self, scenario: Scenario) -> dict[str, Any]:
         """The options, with what only the scenario knows added."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyarm.environments.judged import Judged
 from polyarm.environments.presets import Scenario
 from polyarm.experiments.contenders import Contender
 from polyarm.experiments.play import sample_world
@@ -62,7 +63,7 @@ def look(scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, 
         if step + 1 in steps:
             engine, inner = engine_of(policy, state)
             components.append(_n_components(engine, inner))
-            best.append(probability_best(engine, inner, context, N_DRAWS, eyes).probability)
+            best.append(probability_best(policy, state, context, N_DRAWS, eyes).probability)
     played = np.array(arms)
     shares = (played[:, None] == np.arange(world.means.shape[1])).cumsum(axis=0)[steps - 1] / steps[:, None]
     engine, inner = engine_of(policy, state)
@@ -95,7 +96,8 @@ def _density(
     grid = reward_grid(world.rewards if len(context) <= 2 or len(rewards) < 10 else rewards)
     draws = engine.draw_densities(state, context, arm, grid, N_DRAWS, rng)
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
-    truth = getattr(scenario.environment, "density", None)
+    environment = scenario.environment
+    truth = getattr(environment.environment if isinstance(environment, Judged) else environment, "density", None)
     return ArmDensity(
         arm,
         grid,

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-WORLDS = ("environments", "models", "experiments/play.py", "experiments/records.py", "experiments/seeds.py")
+PLAYED = ("experiments/play.py", "experiments/records.py", "experiments/seeds.py")
+WORLDS = ("environments", "models", "kernels/objectives.py", *PLAYED)
 POLICIES = ("kernels", "inference", "models", "policies")  # every policy but the networks
 NETWORKS = ("neural",)
 

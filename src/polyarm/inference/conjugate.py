@@ -22,7 +22,7 @@ from polyarm.inference.state_checks import require_range, require_roots
 from polyarm.kernels import conjugate as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.root import leverage
-from polyarm.models import LinearGaussian, StudentMixture
+from polyarm.models import LinearGaussian, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Mask, Rng
 
 
@@ -148,6 +148,15 @@ class ConjugateEngine(MomentDefaults):
             self._door.check(self, state)
         out = self.predictors(state, context)
         out[1] = np.sqrt(out[1] * self.noise_variances(state))
+        return out
+
+    def draw_objectives(
+        self, state: ConjugateState, context: Array, objective: Objective, n_draws: int, rng: Rng
+    ) -> Array:
+        """Posterior draws of what every arm's reward is worth, (n_draws, n_arms)."""
+        x = require_context(context, self.context_dim)
+        out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
+        kernels.draw_worths(state.roots, state.counts, self._laws, x, objective.functional, out, stream(rng))
         return out
 
     def n_components(self, state: ConjugateState) -> IntArray:

@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal
 import numpy as np
 
 from polyarm.errors import require, require_context, require_contexts, require_count, require_name
-from polyarm.models import StudentMixture
+from polyarm.models import Objective, StudentMixture
 from polyarm.types import AnyEngine, Array, IntArray, Rng, State
 
 KINDS = ("intercept", "constant")
@@ -68,6 +68,12 @@ class FeatureEngine(Generic[State]):
     def moments_many(self, state: State, contexts: Array) -> Array:
         """The same in many contexts, (n, 2, n_arms)."""
         return np.stack([self.moments(state, x) for x in require_contexts(contexts, self.context_dim)])
+
+    def draw_objectives(self, state: State, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of what every arm's reward is worth, (n_draws, n_arms)."""
+        inner: Any = self.engine
+        draws: Array = inner.draw_objectives(state, self.features(context), objective, n_draws, rng)
+        return draws
 
     def n_components(self, state: State) -> IntArray:
         """Components in use, (n_arms,)."""

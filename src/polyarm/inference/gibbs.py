@@ -32,7 +32,7 @@ from polyarm.kernels.forgetting import forget
 from polyarm.kernels.hyperparameters import MOST, rate_rewards, redraw, redraw_scale
 from polyarm.kernels.root import absorb
 from polyarm.kernels.split_merge import split_merge
-from polyarm.models import LinearMixture, StudentMixture
+from polyarm.models import LinearMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 FADES = 8  # times the past fades in a half-life: rewards can move until the next fade
@@ -449,6 +449,19 @@ class GibbsEngine:
         out = np.empty(self.n_arms)
         means.expected_means(state.tables, state.sizes, self._prior.columns, state.laws, x, out)
         return out
+
+    def draw_objectives(self, state: GibbsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of what every arm's reward is worth given the seating, (n_draws, n_arms).
+
+        Draws are of the whole posterior, whatever `draws` says of those of the mean.
+        """
+        x = require_context(context, self.context_dim)
+        out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
+        columns, functional, source = self._columns(state), objective.functional, stream(rng)
+        for a in range(self.n_arms):
+            table, size = state.tables[a], int(state.sizes[a, 0])
+            means.draw_worths(table, size, state.laws[a], columns[a], x, functional, out[a], source)
+        return np.ascontiguousarray(out.T)
 
     def n_components(self, state: GibbsState) -> IntArray:
         """Components in use, (n_arms,)."""

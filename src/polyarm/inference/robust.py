@@ -22,6 +22,7 @@ from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room
 from polyarm.inference.migration import memory_fits
 from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
 from polyarm.kernels import robust as kernels
+from polyarm.kernels import robust_draws as draws
 from polyarm.kernels import robust_means as means
 from polyarm.kernels import robust_scales as scales
 from polyarm.kernels._jit import stream
@@ -42,7 +43,7 @@ from polyarm.kernels.robust_scales import (
     TAU,
     UNIT,
 )
-from polyarm.models import StudentMixture
+from polyarm.models import Objective, StudentMixture
 from polyarm.models.robust import RobustMixture
 from polyarm.types import Array, IntArray, Rng
 
@@ -369,6 +370,17 @@ class RobustEngine:
         a = require_arm(arm, self.n_arms)
         points = require_array(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
-        tables, _, sizes, centres, hyper, columns = state[:6]
-        means.draw_density(tables, sizes, centres, hyper, columns, self._law, x, a, points, out, stream(rng))
+        draws.draw_density(self._arms(state), a, x, points, out, stream(rng))
         return out
+
+    def draw_objectives(
+        self, state: RobustState, context: Array, objective: Objective, n_draws: int, rng: Rng
+    ) -> Array:
+        """Posterior draws of what every arm's reward is worth given the state, (n_draws, n_arms)."""
+        x = require_context(context, self.context_dim)
+        out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
+        draws.draw_worths(self._arms(state), x, objective.functional, out, stream(rng))
+        return out
+
+    def _arms(self, state: RobustState) -> draws.Arms:
+        return draws.Arms(state.tables, state.sizes, *state[3:6], self._law)

@@ -24,7 +24,7 @@ from polyarm.kernels import means
 from polyarm.kernels import variational as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import COUNT, LANES, n_rows
-from polyarm.models import LinearMixture, StudentMixture
+from polyarm.models import LinearMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 
@@ -163,6 +163,19 @@ class VariationalEngine:
         columns, _, laws = self._prior
         means = [kernels.expected_mean(s.table, columns[a], laws[a], x) for a, s in enumerate(state.seatings)]
         return np.array(means)
+
+    def draw_objectives(
+        self, state: VariationalState, context: Array, objective: Objective, n_draws: int, rng: Rng
+    ) -> Array:
+        """Draws of what every arm's reward is worth given the soft seating, (n_draws, n_arms)."""
+        x = require_context(context, self.context_dim)
+        out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
+        columns, _, laws = self._prior
+        for a in range(self.n_arms):
+            places = self._in_use(state, a)
+            worths = (places.shape[1], laws[a], columns[a], x, objective.functional, out[a], stream(rng))
+            means.draw_worths(places, *worths)
+        return np.ascontiguousarray(out.T)
 
     def n_components(self, state: VariationalState) -> IntArray:
         """Components in use, (n_arms,)."""

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels.objectives import Functional, Parts, worth
 from polyarm.kernels.root import leverage, rotate_in
 from polyarm.types import Array, IntArray, Mask
 
@@ -37,6 +38,24 @@ def draw_means(roots: Array, counts: IntArray, laws: Array, x: Array, out: Array
         for draw in range(out.shape[0]):
             variance = laws[arm, 2] if laws[arm, 2] > 0.0 else b / rng.standard_gamma(a)
             out[draw, arm] = m + math.sqrt(variance * q) * rng.standard_normal()
+
+
+@kernel
+def draw_worths(
+    roots: Array, counts: IntArray, laws: Array, x: Array, functional: Functional, out: Array, source: Stream
+) -> None:
+    """Fill out (n_draws, n_arms) with draws of what N(x'w, s2) is worth."""
+    rng = generator(source)
+    d = x.shape[0]
+    u, parts = np.empty(d), Parts(np.ones(1), np.empty(1), np.empty(1))
+    for arm in range(roots.shape[0]):
+        m, q = leverage(roots[arm], x, u)
+        a = laws[arm, 0] + 0.5 * counts[arm]
+        b = laws[arm, 1] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+        for draw in range(out.shape[0]):
+            parts.variance[0] = laws[arm, 2] if laws[arm, 2] > 0.0 else b / rng.standard_gamma(a)
+            parts.mean[0] = m + math.sqrt(parts.variance[0] * q) * rng.standard_normal()
+            out[draw, arm] = worth(parts, 1, functional)
 
 
 @kernel

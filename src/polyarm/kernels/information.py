@@ -104,8 +104,40 @@ def find_many(moments: Array, n_draws: int, n_rounds: int, out: Array, source: S
 
 @kernel
 def choose(moments: Array, n_draws: int, mix: Array, scores: Array, source: Stream) -> int:
-    """Draw an arm from the mix by a race: arm a scores its share over an Exp(1) draw, and the highest score wins."""
+    """Draw an arm from the mix."""
     find_shares(moments, n_draws, mix, source)
+    return race(mix, scores, source)
+
+
+@kernel
+def find_mix_of_rows(rows: Array, out: Array) -> None:
+    """Write the mix where D and G are estimated from joint draws (n_draws, n_arms) of whatever is to be maximised."""
+    n, A = rows.shape
+    mean, D, G = np.zeros(A), np.empty(A), np.zeros(A)
+    count, total, top = np.zeros(A), np.zeros((A, A)), 0.0
+    for i in range(n):
+        for a in range(A):
+            mean[a] += rows[i, a] / n
+    for i in range(n):
+        best = 0
+        for a in range(A):
+            if rows[i, a] > rows[i, best]:
+                best = a
+        top += rows[i, best] / n
+        count[best] += 1.0
+        for a in range(A):
+            total[best, a] += rows[i, a] - mean[a]
+    for a in range(A):
+        D[a] = max(top - mean[a], 0.0)
+        for b in range(A):
+            if count[b] > 0.0:
+                G[a] += total[b, a] * total[b, a] / (count[b] * n)
+    find_mix(D, G, out)
+
+
+@kernel
+def race(mix: Array, scores: Array, source: Stream) -> int:
+    """Draw an arm from the mix by a race: arm a scores its share over an Exp(1) draw, and the highest score wins."""
     rng = generator(source)
     for a in range(mix.shape[0]):
         scores[a] = mix[a] / rng.standard_exponential() if mix[a] > 0.0 else 0.0

@@ -11,15 +11,24 @@ weights  the Dirichlet weights of `exact` with the one new atom of `paper`: a st
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, step
 from polyarm.kernels.component import COUNT, MEAN, NOTHING, SCALE
+from polyarm.kernels.objectives import Functional, Parts, worth
 from polyarm.types import Array, IntArray, Rng
 
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
 MAX_STICKS = 1000  # only a discount above about 0.5 with hardly any data gets here
+
+
+class Located(NamedTuple):
+    """Mean m and leverage q in one context of the components in use and, last, of the prior's."""
+
+    m: Array
+    q: Array
 
 
 @kernel
@@ -158,42 +167,69 @@ def expected_means(tables: Array, sizes: IntArray, priors: Array, laws: Array, x
 
 
 @kernel
-def draw_density(T: Array, K: int, law: Array, prior: Array, x: Array, grid: Array, out: Array, source: Stream) -> None:
-    """Fill out (n_draws, len(grid)) with posterior draws of the reward's density at the grid's points."""
-    rng = generator(source)
-    m, q = np.empty(T.shape[1]), np.empty(T.shape[1])
-    m0, q0 = np.empty(1), np.empty(1)
-    locate(T, K, x, m, q)
-    locate(prior.reshape(-1, 1), 1, x, m0, q0)
+def draw_mixture(T: Array, K: int, law: Array, at: Located, parts: Parts, rng: Rng) -> int:
+    """Write a posterior draw of the reward's distribution given the seating, and return its number of components."""
     a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
     new = concentration + K * discount
-    g = np.empty(K + 1)
-    for draw in range(out.shape[0]):
-        total = 0.0
-        for k in range(K):
-            g[k] = rng.standard_gamma(T[COUNT, k] - discount)
-            total += g[k]
-        g[K] = rng.standard_gamma(new) if new > NOTHING else 0.0
-        if K == 0:
-            g[K] = 1.0
-        total += g[K]
-        for k in range(K):
-            a = a0 + 0.5 * T[COUNT, k]
-            add_atom(out[draw], grid, g[k] / total, m[k], q[k], T[SCALE, k] / rng.standard_gamma(a), rng)
-        mass = g[K] / total
-        for j in range(1, MAX_STICKS):
-            if mass < TAIL:
-                break
-            part = mass * draw_stick(new, j, discount, rng)
-            add_atom(out[draw], grid, part, m0[0], q0[0], b0 / rng.standard_gamma(a0), rng)
-            mass -= part
-        add_atom(out[draw], grid, mass, m0[0], q0[0], b0 / rng.standard_gamma(a0), rng)
+    total = 0.0
+    for k in range(K):
+        parts.weight[k] = rng.standard_gamma(T[COUNT, k] - discount)
+        total += parts.weight[k]
+    tail = rng.standard_gamma(new) if new > NOTHING else 0.0
+    if K == 0:
+        tail = 1.0
+    total += tail
+    for k in range(K):
+        parts.weight[k] /= total
+        parts.variance[k] = T[SCALE, k] / rng.standard_gamma(a0 + 0.5 * T[COUNT, k])
+        parts.mean[k] = at.m[k] + math.sqrt(parts.variance[k] * at.q[k]) * rng.standard_normal()
+    left, n = tail / total, K
+    for j in range(1, MAX_STICKS + 1):
+        last = left < TAIL or j == MAX_STICKS
+        parts.weight[n] = left if last else left * draw_stick(new, j, discount, rng)
+        parts.variance[n] = b0 / rng.standard_gamma(a0)
+        parts.mean[n] = at.m[K] + math.sqrt(parts.variance[n] * at.q[K]) * rng.standard_normal()
+        left -= parts.weight[n]
+        n += 1
+        if last:
+            break
+    return n
 
 
 @kernel
-def add_atom(density: Array, grid: Array, weight: float, m: float, q: float, variance: float, rng: Rng) -> None:
-    """Add weight times the normal density of an atom with that noise variance and a drawn mean."""
-    add_normal(density, grid, weight, m + math.sqrt(variance * q) * rng.standard_normal(), variance)
+def located(T: Array, K: int, prior: Array, x: Array) -> Located:
+    """Mean and leverage of the components in use and, last, of the prior's."""
+    m, q = np.empty(K + 1), np.empty(K + 1)
+    locate(T, K, x, m, q)
+    locate(prior.reshape(-1, 1), 1, x, m[K:], q[K:])
+    return Located(m, q)
+
+
+@kernel
+def room_for(n: int) -> Parts:
+    """Parts with room for n components."""
+    return Parts(np.empty(n), np.empty(n), np.empty(n))
+
+
+@kernel
+def draw_density(T: Array, K: int, law: Array, prior: Array, x: Array, grid: Array, out: Array, source: Stream) -> None:
+    """Fill out (n_draws, len(grid)) with posterior draws of the reward's density at the grid's points."""
+    rng = generator(source)
+    at, parts = located(T, K, prior, x), room_for(K + MAX_STICKS)
+    for draw in range(out.shape[0]):
+        for k in range(draw_mixture(T, K, law, at, parts, rng)):
+            add_normal(out[draw], grid, parts.weight[k], parts.mean[k], parts.variance[k])
+
+
+@kernel
+def draw_worths(
+    T: Array, K: int, law: Array, prior: Array, x: Array, functional: Functional, out: Array, source: Stream
+) -> None:
+    """Fill out (n_draws,) with posterior draws of what the reward is worth."""
+    rng = generator(source)
+    at, parts = located(T, K, prior, x), room_for(K + MAX_STICKS)
+    for draw in range(out.shape[0]):
+        out[draw] = worth(parts, draw_mixture(T, K, law, at, parts, rng), functional)
 
 
 @kernel

@@ -16,23 +16,10 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, step
-from polyarm.kernels.means import add_normal, n_held
+from polyarm.kernels.means import n_held
 from polyarm.kernels.robust_component import MEAN, VAR, sxy_row
 from polyarm.kernels.robust_places import local_counts
-from polyarm.kernels.robust_scales import (
-    ARM_VAR,
-    BASE,
-    CENTRE,
-    GAMMA,
-    NOISE,
-    NOISE_SHAPE,
-    ORIGIN,
-    PART_VAR,
-    TAU,
-    TIED_SD,
-    WILD_SHAPE,
-    WILD_SHARE,
-)
+from polyarm.kernels.robust_scales import ARM_VAR, BASE, CENTRE, GAMMA, ORIGIN, PART_VAR, TAU, TIED_SD
 from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
 
@@ -254,49 +241,3 @@ def components(
     for k in range(K + 1):
         out[1, k] = m[k]
         out[2, k] = v[k] + squared_length(G[k])
-
-
-@kernel
-def draw_density(
-    tables: Array,
-    sizes: IntArray,
-    centres: Array,
-    hyper: Array,
-    columns: Array,
-    law: Array,
-    x: Array,
-    arm: int,
-    grid: Array,
-    out: Array,
-    source: Stream,
-) -> None:
-    """Fill out (n_draws, len(grid)) with posterior draws of the density of an arm's reward at the grid's points."""
-    rng = generator(source)
-    D = columns.shape[1]
-    K, gamma, b = sizes[arm, 0], hyper[GAMMA], hyper[NOISE]
-    f = features(x, columns)
-    m, v, c, weight = np.empty(K + 1), np.empty(K + 1), np.empty(K + 1), np.empty(K + 1)
-    G, h = np.empty((K + 1, D)), np.empty(D)
-    locate(tables[arm], K, centres[arm], columns, f, m, v, G)
-    local_counts(tables[arm], K, columns, gamma, hyper[TAU], f, c)
-    points = grid - hyper[ORIGIN]
-    for draw in range(out.shape[0]):
-        total = 0.0
-        for k in range(K + 1):
-            weight[k] = rng.standard_gamma(c[k])
-            total += weight[k]
-        for i in range(D):
-            h[i] = rng.standard_normal()
-        for k in range(K):
-            mean = m[k] + math.sqrt(v[k]) * rng.standard_normal() + np.dot(G[k], h)
-            add_normal(out[draw], points, weight[k] / total, mean, tables[arm, VAR, k])
-        left = weight[K] / total if total > 0.0 else 1.0
-        centre = m[K] + np.dot(G[K], h)
-        for _ in range(MAX_STICKS):
-            part = left * rng.beta(1.0, gamma) if left >= TAIL else left
-            mean = centre + math.sqrt(v[K]) * rng.standard_normal()
-            shape = law[WILD_SHAPE] if rng.random() < law[WILD_SHARE] else law[NOISE_SHAPE]
-            add_normal(out[draw], points, part, mean, min(b / max(rng.standard_gamma(shape), 1e-100), 1e200))
-            left -= part
-            if left <= 0.0:
-                break

@@ -7,6 +7,7 @@ from polyarm.policies.initial_pulls import InitialPulls, InitialPullsState
 from polyarm.policies.linear_ucb import LinearUCB
 from polyarm.policies.median_of_means import MedianOfMeansUCB
 from polyarm.policies.npts import NonparametricTS
+from polyarm.policies.objective import objective_of, takes_objective, with_objective
 from polyarm.policies.optimistic import OptimisticSampling, OptimisticState
 from polyarm.policies.phe import LinearPHE
 from polyarm.policies.presets import make_policy, network_names, policy_names
@@ -38,6 +39,9 @@ __all__ = [
     "engine_of",
     "make_policy",
     "network_names",
+    "objective_of",
     "policy_names",
     "probability_best",
+    "takes_objective",
+    "with_objective",
 ]

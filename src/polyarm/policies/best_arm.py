@@ -6,6 +6,8 @@ import numpy as np
 
 from polyarm.choosing import win_shares
 from polyarm.errors import InvalidArgument, require_count
+from polyarm.models.objectives import MEAN
+from polyarm.policies.objective import draw_worths, objective_of
 from polyarm.types import AnyEngine, AnyPolicy, Array, Rng
 
 
@@ -27,11 +29,13 @@ def engine_of(policy: AnyPolicy, state: Any) -> tuple[AnyEngine, Any]:
 def probability_best(source: AnyPolicy | AnyEngine, state: Any, context: Array, n_draws: int, rng: Rng) -> BestArm:
     """How often each arm is best among joint posterior draws: what Thompson sampling plays it with.
 
-    `source` is a policy with an engine, or an engine; `state` is its state.
+    `source` is a policy with an engine, or an engine; `state` is its state.  Best is best by the policy's objective.
     """
     given: Any = source
-    engine, inner = engine_of(given, state) if hasattr(source, "choose") else (given, state)
-    draws = engine.draw_means(inner, context, require_count(n_draws, "n_draws"), rng)
+    asked = hasattr(source, "choose")
+    engine, inner = engine_of(given, state) if asked else (given, state)
+    objective = objective_of(given) if asked else MEAN
+    draws = draw_worths(engine, inner, context, objective, require_count(n_draws, "n_draws"), rng)
     share = win_shares(draws)
     pulled_in = (share * n_draws + 1) / (n_draws + 2)  # Agresti-Coull: a share of 0 or 1 is not known without error
     return BestArm(share, np.sqrt(pulled_in * (1 - pulled_in) / n_draws))

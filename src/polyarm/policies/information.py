@@ -9,6 +9,8 @@ from polyarm.choosing import PolicyDefaults
 from polyarm.errors import require_contexts, require_count, require_eligible
 from polyarm.kernels import information
 from polyarm.kernels._jit import stream
+from polyarm.models.objectives import MEAN, Objective
+from polyarm.policies.objective import draw_worths
 from polyarm.types import Array, Choice, Engine, Mask, Rng, State
 
 
@@ -34,12 +36,14 @@ class InformationDirected(PolicyDefaults[State]):
 
     Russo & Van Roy 2018, variance criterion, over normal posteriors with the engine's moments; expectations are means
     over `n_draws` draws.  A choice's scores are those of a race: an arm's share in the best mix over an Exp(1) draw.
-    The mix depends on the draws; `probabilities` averages it over `n_rounds` sets of them.
+    The mix depends on the draws; `probabilities` averages it over `n_rounds` sets of them.  With another `objective`
+    than the mean, regret and information are those of the engine's own draws of the objective.
     """
 
     engine: MomentEngine[State]
     n_draws: int = 100
     n_rounds: int = 1
+    objective: Objective = MEAN
 
     def __post_init__(self) -> None:
         require_count(self.n_draws, "n_draws", at_least=2)
@@ -51,6 +55,8 @@ class InformationDirected(PolicyDefaults[State]):
 
     def choose(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context."""
+        if self.objective != MEAN:
+            return self._choose_by_draws(state, context, rng, eligible)
         moments = self.engine.moments(state, context)
         mask = require_eligible(eligible, moments.shape[1])
         if mask is not None:
@@ -63,12 +69,31 @@ class InformationDirected(PolicyDefaults[State]):
 
     def probabilities(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Array:
         """Share of each eligible arm in the mix, a mean over the rounds, (n_arms,)."""
+        if self.objective != MEAN:
+            rounds = [self._mix_of_draws(state, context, rng, eligible) for _ in range(self.n_rounds)]
+            return np.asarray(np.mean(rounds, axis=0))
         return np.asarray(self._mixes(self.engine.moments(state, context)[None], rng, eligible)[0])
 
     def probabilities_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> Array:
         """Distributions for many contexts in the same state, (n, n_arms)."""
         x = require_contexts(contexts, self.engine.context_dim)
+        if self.objective != MEAN:
+            return super().probabilities_many(state, x, rng, eligible)
         return self._mixes(self.engine.moments_many(state, x), rng, eligible)
+
+    def _mix_of_draws(self, state: State, context: Array, rng: Rng, eligible: Mask | None) -> Array:
+        rows = draw_worths(self.engine, state, context, self.objective, self.n_draws, rng)
+        mask = require_eligible(eligible, rows.shape[1])
+        rows = rows if mask is None else np.ascontiguousarray(rows[:, mask])
+        mix = np.empty(rows.shape[1])
+        information.find_mix_of_rows(rows, mix)
+        return mix if mask is None else spread_out(mix, mask, 0.0)
+
+    def _choose_by_draws(self, state: State, context: Array, rng: Rng, eligible: Mask | None) -> Choice:
+        mix = self._mix_of_draws(state, context, rng, eligible)
+        scores = np.empty(len(mix))
+        arm = information.race(mix, scores, stream(rng))
+        return Choice(arm, scores if eligible is None else np.where(eligible, scores, -np.inf), mix)
 
     def _mixes(self, moments: Array, rng: Rng, eligible: Mask | None) -> Array:
         mask = require_eligible(eligible, moments.shape[2])

@@ -21,11 +21,13 @@ from polyarm.inference import (
 from polyarm.inference.gibbs import Draws
 from polyarm.inference.student import StudentEngine
 from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
+from polyarm.models.objectives import ObjectiveLike
 from polyarm.policies.information import InformationDirected
 from polyarm.policies.initial_pulls import InitialPulls
 from polyarm.policies.linear_ucb import LinearUCB
 from polyarm.policies.median_of_means import MedianOfMeansUCB
 from polyarm.policies.npts import NonparametricTS
+from polyarm.policies.objective import with_objective
 from polyarm.policies.optimistic import OptimisticSampling
 from polyarm.policies.phe import LinearPHE
 from polyarm.policies.specialists import beta, hurdle, linear_information, logistic, ordinal, poisson
@@ -268,12 +270,17 @@ def policy_names() -> tuple[str, ...]:
 
 
 def make_policy(name: str, n_arms: int, context_dim: int, **options: Any) -> AnyPolicy:
-    """The policy of that name for a problem with that many arms and context entries; options are its settings."""
+    """The policy of that name for a problem with that many arms and context entries; options are its settings.
+
+    The option `objective` is what it judges arms by: "mean", Quantile(p), ExpectedShortfall(p), ProbabilityAbove(v),
+    ExponentialUtility(risk_aversion), or one of these as text, such as "quantile:0.1".
+    """
+    objective: ObjectiveLike = options.pop("objective", "mean")
     require_name(name, policy_names(), "policy")
     build = PRESETS[name] if name in PRESETS else partial(import_module(NETWORKS).make_policy, name)
     require_count(n_arms, "n_arms")
     require_count(context_dim, "context_dim")
     try:
-        return build(n_arms, context_dim, **options)
+        return with_objective(build(n_arms, context_dim, **options), objective)
     except TypeError as error:  # an option that neither the policy nor the model it hands options on to knows
         raise InvalidArgument(f"options of policy {name!r} must be its settings, got {error}") from error

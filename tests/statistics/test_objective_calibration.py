@@ -1,0 +1,132 @@
+"""Simulation-based calibration (Talts et al. 2018) of posterior draws of quantiles and shortfalls."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from polyarm import ExpectedShortfall, Objective, Quantile
+from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, RobustEngine
+from polyarm.kernels import means
+from polyarm.kernels.component import COUNT, SCALE
+from polyarm.kernels.objectives import Parts
+from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
+from polyarm.types import Array, IntArray, Rng
+from tests.statistics.mutants import mutant
+from tests.statistics.test_robust_calibration import model_with
+
+N_REWARDS, N_RANKS = 20, 10
+OBJECTIVES: dict[str, Objective] = {str(o): o for o in (Quantile(0.1), Quantile(0.8), ExpectedShortfall(0.2))}
+Draw = Callable[[Any, Any, Array, Objective, Rng], float]
+
+
+def drawn(engine: Any, state: Any, x: Array, objective: Objective, rng: Rng) -> float:
+    return float(engine.draw_objectives(state, x, objective, 1, rng)[0, 0])
+
+
+def histogram(ranks: list[int]) -> IntArray:
+    return np.asarray(np.bincount(ranks, minlength=N_RANKS), dtype=np.int64)
+
+
+def mixture_ranks(discount: float, objective: Objective, draw: Draw, n_runs: int, seed: int) -> IntArray:
+    """Rank of the truth among draws of the Gibbs engine, for mixtures drawn from the prior."""
+    rng = np.random.default_rng(seed)
+    model = LinearMixture(NormalInverseGamma(2, 0.3, 2.0, 3.0, 2.0), 1.0, discount)
+    engine, found = GibbsEngine([model], Budget(40)), []
+    for _ in range(n_runs):
+        truth, state = model.sample_params(rng), engine.init()
+        for _ in range(N_REWARDS):
+            x = np.array([1.0, rng.standard_normal()])
+            state = engine.update(state, x, 0, model.sample_reward(truth, x, rng), rng)
+        x = np.array([1.0, rng.standard_normal()])
+        draws = []
+        for _ in range(N_RANKS - 1):
+            for _ in range(4):
+                state = engine.sweep(state, 0, rng)
+            draws.append(draw(engine, state, x, objective, rng))
+        value = float(objective.of_mixture(truth.weights, truth.coefficients @ x, truth.noise_var))
+        found.append(int((np.array(draws) < value).sum()))
+    return histogram(found)
+
+
+def linear_ranks(objective: Objective, n_runs: int, seed: int) -> IntArray:
+    rng = np.random.default_rng(seed)
+    model = LinearGaussian(NormalInverseGamma(2, 0.3, 2.0, 3.0, 2.0))
+    engine, found = ConjugateEngine([model]), []
+    for _ in range(n_runs):
+        truth, state = model.sample_params(rng), engine.init()
+        for _ in range(5):
+            x = rng.standard_normal(2)
+            state = engine.update(state, x, 0, model.sample_reward(truth, x, rng), rng)
+        x = rng.standard_normal(2)
+        draws = engine.draw_objectives(state, x, objective, N_RANKS - 1, rng)[:, 0]
+        value = float(objective.of_mixture([1.0], [truth.weights @ x], [truth.noise_var]))
+        found.append(int((draws < value).sum()))
+    return histogram(found)
+
+
+def robust_ranks(place_scale: float, objective: Objective, n_runs: int, seed: int) -> IntArray:
+    model, rng = model_with(place_scale), np.random.default_rng(seed)
+    engine, found = RobustEngine(model, 40, 0, fixed_units=True), []
+    for _ in range(n_runs):
+        ones = np.ones(2)
+        arm = model.sample_arm(ones, ones, np.zeros(3), 0.5, 1.0, rng)
+        places = np.sqrt(place_scale) * rng.standard_normal((len(arm.weights), 2))
+        truth: Any = model.sample_params(rng)._replace(arms=(arm,), places=(places,))
+        state = engine.init()
+        for _ in range(N_REWARDS):
+            k = rng.choice(len(arm.weights), p=arm.weights / arm.weights.sum())
+            x = places[k] + rng.standard_normal(2)
+            y = arm.coefficients[k] @ np.append(x, 1.0) + np.sqrt(arm.noise_var[k]) * rng.standard_normal()
+            state = engine.update(state, x, 0, float(y), rng)
+        x = np.sqrt(1 + place_scale) * rng.standard_normal(2)
+        draws = []
+        for _ in range(N_RANKS - 1):
+            for _ in range(4):
+                state = engine.refresh(state, rng)
+            draws.append(drawn(engine, state, x, objective, rng))
+        weights = model.weights_at(truth, 0, x)
+        value = float(objective.of_mixture(weights, arm.coefficients @ np.append(x, 1.0), arm.noise_var))
+        found.append(int((np.array(draws) < value).sum()))
+    return histogram(found)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.3])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_mixtures(discount: float, name: str) -> None:
+    assert stats.chisquare(mixture_ranks(discount, OBJECTIVES[name], drawn, 400, 1)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_one_normal(name: str) -> None:
+    assert stats.chisquare(linear_ranks(OBJECTIVES[name], 2000, 2)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("place_scale", [0.0, 0.5])
+@pytest.mark.parametrize("name", ["quantile:0.1", "shortfall:0.2"])
+def test_the_robust_model(place_scale: float, name: str) -> None:
+    assert stats.chisquare(robust_ranks(place_scale, OBJECTIVES[name], 300, 3)).pvalue > 1e-3
+
+
+def plugged_in(T: Array, K: int, law: Array, at: means.Located, parts: Parts, rng: Rng) -> int:
+    """Planted: components in use stand with their estimates, as if known."""
+    for k in range(K):
+        parts.weight[k] = rng.standard_gamma(T[COUNT, k])
+        parts.variance[k] = T[SCALE, k] / (law[0] + 0.5 * T[COUNT, k])
+        parts.mean[k] = at.m[k]
+    return K
+
+
+@pytest.mark.parametrize("name", ["quantile:0.1", "shortfall:0.2"])
+def test_estimates_in_place_of_draws_are_noticed(name: str) -> None:
+    wrong = mutant(means.draw_worths, {"draw_mixture": plugged_in})
+
+    def draw(engine: GibbsEngine, state: Any, x: Array, objective: Objective, rng: Rng) -> float:
+        out = np.empty(1)
+        prior = engine._prior.columns[0]
+        wrong(state.tables[0], int(state.sizes[0, 0]), state.laws[0], prior, x, objective.functional, out, rng)
+        return float(out[0])
+
+    assert stats.chisquare(mixture_ranks(0.0, OBJECTIVES[name], draw, 400, 4)).pvalue < 1e-4
