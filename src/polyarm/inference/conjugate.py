@@ -154,6 +154,8 @@ class ConjugateEngine(MomentDefaults):
         self, state: ConjugateState, context: Array, objective: Objective, n_draws: int, rng: Rng
     ) -> Array:
         """Posterior draws of what every arm's reward is worth, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         kernels.draw_worths(state.roots, state.counts, self._laws, x, objective.functional, out, stream(rng))

@@ -455,6 +455,8 @@ class GibbsEngine:
 
         Draws are of the whole posterior, whatever `draws` says of those of the mean.
         """
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
         columns, functional, source = self._columns(state), objective.functional, stream(rng)

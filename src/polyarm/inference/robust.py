@@ -377,6 +377,8 @@ class RobustEngine:
         self, state: RobustState, context: Array, objective: Objective, n_draws: int, rng: Rng
     ) -> Array:
         """Posterior draws of what every arm's reward is worth given the state, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         draws.draw_worths(self._arms(state), x, objective.functional, out, stream(rng))

@@ -168,6 +168,8 @@ class VariationalEngine:
         self, state: VariationalState, context: Array, objective: Objective, n_draws: int, rng: Rng
     ) -> Array:
         """Draws of what every arm's reward is worth given the soft seating, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
         columns, _, laws = self._prior
