@@ -129,3 +129,36 @@ def test_values_are_quantiles_of_rewards() -> None:
         world = environment.sample(20_000, np.random.default_rng(1))
         below = world.rewards <= environment.values(world, Quantile(0.1))
         np.testing.assert_allclose(below.mean(axis=0), 0.1, atol=0.01)
+
+
+def test_single_values_count_as_what_they_are() -> None:
+    """Rewards of 0 or an amount: draws of an objective sit around its value in the empirical distribution."""
+    rng, x = np.random.default_rng(5), np.ones(1)
+    policy: Any = pa.make_policy("nonparametric", 2, 1)
+    state, paid = policy.init(), []
+    for _ in range(600):
+        reward = float(rng.random() < 0.7) * float(5 + rng.standard_normal())
+        state = policy.update(state, x, 0, reward, rng)
+        paid.append(reward)
+    for objective, tolerance in (
+        (MEAN, 0.5),
+        (Quantile(0.1), 1e-9),
+        (Quantile(0.6), 0.4),
+        (ExpectedShortfall(0.5), 0.4),
+        (ProbabilityAbove(0.0), 0.08),
+        (ProbabilityAbove(5.0), 0.08),
+    ):
+        draws = policy.engine.draw_objectives(state, x, objective, 200, rng)[:, 0]
+        truth = float(objective.of_mixture(np.ones(600), paid, 0.0))
+        assert np.median(draws) == pytest.approx(truth, abs=tolerance)
+
+
+def test_clicks_are_judged_by_their_rate() -> None:
+    rng, x = np.random.default_rng(6), np.ones(1)
+    policy: Any = pa.make_policy("nonparametric", 2, 1)
+    state = policy.init()
+    for t in range(300):
+        state = policy.update(state, x, t % 2, float(rng.random() < (0.3, 0.6)[t % 2]), rng)
+    draws = policy.engine.draw_objectives(state, x, ProbabilityAbove(0.5), 500, rng)
+    assert draws.mean(axis=0) == pytest.approx([0.3, 0.6], abs=0.12)
+    assert policy.engine.draw_objectives(state, x, Quantile(0.5), 50, rng)[:, 0].max() == pytest.approx(0.0)

@@ -24,7 +24,7 @@ from polyarm.kernels import tally as tallies
 from polyarm.kernels._jit import stream
 from polyarm.kernels.robust_scales import BASE, ORIGIN
 from polyarm.kernels.sticks import Sticks
-from polyarm.models import StudentMixture
+from polyarm.models import Objective, StudentMixture
 from polyarm.models.jumps import JumpMixture
 from polyarm.models.sticks import LogisticSticks
 from polyarm.types import Array, IntArray, Rng
@@ -398,6 +398,22 @@ class KindsEngine:
         if len(state.values) > 0:
             kernels.draw_shares(state.sticks, x, require_arm(arm, self.n_arms), out, stream(rng))
         return out
+
+    def draw_objectives(self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:
+        """Posterior draws of what every arm's reward is worth given the state, (n_draws, n_arms)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        if len(state.values) == 0:
+            return self.rest.draw_objectives(state.rest, context, objective, n_draws, rng)
+        x = require_context(context, self.context_dim)
+        shares = np.stack([self.draw_shares(state, x, arm, n_draws, rng) for arm in range(self.n_arms)])
+        if state.rest_is == MIXTURE:
+            return self.rest.draw_objectives_beside(state.rest, x, objective, state.values, shares, rng)
+        values = np.empty(shares.shape)
+        values[:, :, :-1] = state.values
+        mean, sd = self._simple_rest(state)
+        values[:, :, -1] = mean + sd * rng.standard_normal(shares.shape[:2])
+        return np.ascontiguousarray(objective.of_mixture(shares, values, 0.0).T)
 
     def _simple_rest(self, state: KindsState) -> tuple[float, float]:
         """Mean and standard deviation of a rest that is a constant, or that nobody has seen."""

@@ -377,11 +377,18 @@ class RobustEngine:
         self, state: RobustState, context: Array, objective: Objective, n_draws: int, rng: Rng
     ) -> Array:
         """Posterior draws of what every arm's reward is worth given the state, (n_draws, n_arms)."""
+        alone = np.ones((self.n_arms, require_count(n_draws, "n_draws"), 1))
+        return self.draw_objectives_beside(state, context, objective, np.empty(0), alone, rng)
+
+    def draw_objectives_beside(
+        self, state: RobustState, context: Array, objective: Objective, values: Array, shares: Array, rng: Rng
+    ) -> Array:
+        """The same for arms that pay some values (m,) exactly, with shares (n_arms, n_draws, m + 1), the model's last."""
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
-        out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        draws.draw_worths(self._arms(state), x, objective.functional, out, stream(rng))
+        out = np.empty((shares.shape[1], self.n_arms))
+        draws.draw_worths(self._arms(state), x, objective.functional, values, shares, out, stream(rng))
         return out
 
     def _arms(self, state: RobustState) -> draws.Arms:

@@ -92,10 +92,26 @@ def draw_density(arms: Arms, arm: int, x: Array, grid: Array, out: Array, source
 
 
 @kernel
-def draw_worths(arms: Arms, x: Array, functional: Functional, out: Array, source: Stream) -> None:
-    """Fill out (n_draws, n_arms) with posterior draws of what every arm's reward is worth."""
+def with_values(parts: Parts, n: int, values: Array, shares: Array) -> int:
+    """Put single values with their shares beside the n parts, which share what is left; return the number of all."""
+    for k in range(n):
+        parts.weight[k] *= shares[-1]
+    for j in range(values.shape[0]):
+        parts.weight[n + j], parts.mean[n + j], parts.variance[n + j] = shares[j], values[j], 0.0
+    return n + values.shape[0]
+
+
+@kernel
+def draw_worths(
+    arms: Arms, x: Array, functional: Functional, values: Array, shares: Array, out: Array, source: Stream
+) -> None:
+    """Fill out (n_draws, n_arms) with posterior draws of what every arm's reward is worth.
+
+    It takes some single values besides, with shares (n_arms, n_draws, n_values + 1), the last that of all others.
+    """
     rng = generator(source)
     for arm in range(out.shape[1]):
-        view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, 0] + 1 + MAX_STICKS)
+        view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, 0] + 1 + MAX_STICKS + values.shape[0])
         for draw in range(out.shape[0]):
-            out[draw, arm] = worth(parts, draw_mixture(arms, arm, view, parts, rng), functional)
+            n = draw_mixture(arms, arm, view, parts, rng)
+            out[draw, arm] = worth(parts, with_values(parts, n, values, shares[arm, draw]), functional)
