@@ -383,7 +383,7 @@ class RobustEngine:
     def draw_objectives_beside(
         self, state: RobustState, context: Array, objective: Objective, values: Array, shares: Array, rng: Rng
     ) -> Array:
-        """The same for arms that pay some values (m,) exactly, with shares (n_arms, n_draws, m + 1), the model's last."""
+        """The same for arms that pay some values (m,) too, with shares (n_arms, n_draws, m + 1), the model's last."""
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)

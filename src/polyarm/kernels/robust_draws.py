@@ -11,7 +11,7 @@ import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
 from polyarm.kernels.means import add_normal, room_for
-from polyarm.kernels.objectives import Functional, Parts, worth
+from polyarm.kernels.objectives import UTILITY, Functional, Parts, worth
 from polyarm.kernels.robust_component import VAR
 from polyarm.kernels.robust_means import MAX_STICKS, TAIL, features, locate
 from polyarm.kernels.robust_places import local_counts
@@ -108,10 +108,15 @@ def draw_worths(
     """Fill out (n_draws, n_arms) with posterior draws of what every arm's reward is worth.
 
     It takes some single values besides, with shares (n_arms, n_draws, n_values + 1), the last that of all others.
+    For a utility, components that nobody has seen are given a typical noise variance: that of a drawn one is beyond all
+    bounds now and then, and would decide alone.
     """
     rng = generator(source)
     for arm in range(out.shape[1]):
         view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, 0] + 1 + MAX_STICKS + values.shape[0])
         for draw in range(out.shape[0]):
             n = draw_mixture(arms, arm, view, parts, rng)
+            if functional.kind == UTILITY:  # inverse-gamma variances have no exponential moment
+                for k in range(arms.sizes[arm, 0], n):
+                    parts.variance[k] = arms.hyper[NOISE] / arms.law[NOISE_SHAPE]
             out[draw, arm] = worth(parts, with_values(parts, n, values, shares[arm, draw]), functional)
