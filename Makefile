@@ -1,12 +1,13 @@
 # make demo    set up and run the main job          make test    set up and run the tests
 # make check   format, lint, types, layers          make bench   speed, as ratios
+# make docs    the documentation as a site, in site/
 # make serve   the decision service with a demonstration under live traffic
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long bounds fuzz check bench serve format clean
+.PHONY: demo test test-long bounds fuzz check bench docs serve format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "polyarm needs Python 3.11 or newer: set PYTHON=")'
@@ -43,6 +44,10 @@ check: $(READY)
 serve: $(READY)
 	@mkdir -p results
 	$(BIN)/polyarm serve --database results/service.db --demo
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo 'Pages: site/index.html'
 
 bench: $(READY)
 	$(BIN)/polyarm bench
