@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyarm import Bandit
+from polyarm import Bandit, Quantile
 from polyarm.bandit.lottery import draw_arm
 from polyarm.errors import Conflict, InvalidArgument, NumericalFailure, UnknownArm, UnknownDecision, UnknownName
 from polyarm.policies.presets import PRESETS
@@ -291,3 +291,27 @@ def test_units_do_not_matter_to_the_default() -> None:
         arms.append([bandit.decision(str(i)).arm for i in range(120)])
     assert arms[0] == arms[1]
     assert arms[0] == arms[2]
+
+
+@pytest.mark.parametrize("objective", [Quantile(0.123456789), "shortfall:0.1"], ids=str)
+def test_arms_can_be_judged_by_more_than_their_mean(objective: Any) -> None:
+    bandit = Bandit(["safe", "wild"], policy="linear", objective=objective, seed=1)
+    rng = np.random.default_rng(0)
+    rewards = np.where(np.arange(80) % 2, 1.2 + 3 * rng.normal(size=80), 1.0 + 0.1 * rng.normal(size=80))
+    bandit.learn_logged(80, ["safe", "wild"] * 40, rewards)
+    found = bandit.predict()
+    assert found["safe"].probability_best > 0.95
+    assert found["wild"].worth < found["safe"].worth
+    decision = bandit.choose()
+    again = Bandit.from_bytes(bandit.to_bytes())
+    assert again.settings == bandit.settings
+    assert again.recompute(decision.id) == decision
+    if isinstance(objective, Quantile):
+        assert again.settings.objective == "quantile:0.123456789"
+
+
+def test_an_objective_that_a_policy_cannot_have_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="objective must be the mean"):
+        Bandit(["a", "b"], policy="ucb-v", objective="quantile:0.1")
+    with pytest.raises(UnknownName, match="objective must be one of mean"):
+        Bandit(["a", "b"], objective="luck")

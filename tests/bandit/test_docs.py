@@ -19,7 +19,7 @@ def test_code_in_pages_runs(page: str, tmp_path: Path, monkeypatch: pytest.Monke
         exec(compile(block, page, "exec"), names)
 
 
-@pytest.mark.parametrize("name", ["headlines_late_rewards", "headlines_pandas", "dose_finding"])
+@pytest.mark.parametrize("name", ["headlines_late_rewards", "headlines_pandas", "dose_finding", "prices_risk_aversion"])
 def test_examples_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = ROOT / "examples" / f"{name}.py"
     assert len(path.read_text().splitlines()) <= 40
