@@ -186,6 +186,13 @@ def history(connection: Connection, experiment: str, since: int = 0) -> list[Min
     ]
 
 
+def recent_contexts(connection: Connection, experiment: str, n: int = 200) -> list[dict[str, Any]]:
+    """Contexts of the newest decisions."""
+    query = select(decisions.c.context).where(decisions.c.experiment == experiment)
+    found = connection.execute(query.order_by(decisions.c.time.desc()).limit(n)).scalars()
+    return [msgspec.json.decode(text) for text in found]
+
+
 def audit_entries(connection: Connection, limit: int = 100) -> list[dict[str, Any]]:
     """The newest entries of the audit trail."""
     query = select(audit_log).order_by(audit_log.c.number.desc()).limit(limit)

@@ -141,6 +141,8 @@ def lines(
     parts = []
     for index, curve in enumerate(curves):
         colour = f"series-{index % N_COLOURS}"
+        if not curve.x:  # it keeps its place in the legend
+            continue
         if curve.low:
             upper = [(x.at(a), y.at(b)) for a, b in zip(curve.x, curve.high, strict=True)]
             lower = [(x.at(a), y.at(b)) for a, b in zip(curve.x, curve.low, strict=True)]

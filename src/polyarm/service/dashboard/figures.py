@@ -12,6 +12,7 @@ from polyarm.service.model import Model
 from polyarm.types import Array
 
 N_DRAWS = 400
+N_CONTEXTS = 20  # over which the probability of being best is averaged
 N_POINTS = 161
 
 
@@ -24,10 +25,15 @@ class Beliefs(NamedTuple):
     best: float
 
 
-def middle(columns: Sequence[Column]) -> dict[str, Any]:
-    """A context to begin with: zero, false, the first category."""
-    plain = {"number": 0.0, "flag": False, "cyclic": 0.0}
-    return {c.name: c.categories[0] if c.kind == "category" else plain[c.kind] for c in columns}
+def middle(columns: Sequence[Column], spans: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+    """A context to begin with: the middle of numbers, false, the first category."""
+    start: dict[str, Any] = {}
+    for column in columns:
+        if column.name in spans:
+            start[column.name] = sum(spans[column.name]) / 2
+        else:
+            start[column.name] = column.categories[0] if column.kind == "category" else False
+    return start
 
 
 def context_from(settings: ExperimentSettings, given: Mapping[str, str], start: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,6 +79,13 @@ def beliefs(model: Model, context: Mapping[str, Any]) -> dict[str, Beliefs] | No
     }
 
 
+def probability_best(model: Model, contexts: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Probability of being best, averaged over contexts."""
+    found = [beliefs(model, context) for context in contexts[:N_CONTEXTS]]
+    known = [here for here in found if here is not None]
+    return {arm: sum(here[arm].best for here in known) / len(known) for arm in model.arms} if known else {}
+
+
 def densities(model: Model, context: Mapping[str, Any], active: Sequence[str]) -> list[Curve]:
     """Predictive density of the reward of every active arm."""
     found = engine_of(model)
@@ -92,27 +105,23 @@ def densities(model: Model, context: Mapping[str, Any], active: Sequence[str]) -
     return [Curve(arm, grid.tolist(), np.asarray(law.pdf(grid)).tolist()) for arm, law in known.items()]
 
 
-def effects(model: Model, settings: ExperimentSettings, context: Mapping[str, Any], column: Column) -> list[Curve]:
+def effects(model: Model, context: Mapping[str, Any], column: Column, limits: tuple[float, float]) -> list[Curve]:
     """How the expected reward of every arm moves with one number, the other columns held."""
     found = engine_of(model)
     if found is None or column.kind not in ("number", "cyclic"):
         return []
     engine, state = found
-    low, high = span(model, column)
-    grid = np.linspace(low, high, 33)
+    grid = np.linspace(*limits, 33)
     means = np.array(
         [engine.expected_means(state, model.features({**context, column.name: float(value)})) for value in grid]
     )
     return [Curve(arm, grid.tolist(), means[:, i].tolist()) for i, arm in enumerate(model.arms)]
 
 
-def span(model: Model, column: Column) -> tuple[float, float]:
-    """Where a slider of a number begins and ends: around the first value that was seen."""
+def span(column: Column, contexts: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Where a slider of a number begins and ends: at the least and the largest value of late."""
     if column.kind == "cyclic":
         return 0.0, float(column.period or 1.0)
-    names = model.settings.schema.names
-    origin = float(model.origins[names.index(column.name)])
-    if origin != origin:
-        return -1.0, 1.0
-    reach = max(abs(origin), 1.0)
-    return origin - 2 * reach, origin + 2 * reach
+    values = [float(here[column.name]) for here in contexts if here.get(column.name) is not None]
+    low, high = (min(values), max(values)) if values else (-1.0, 1.0)
+    return (low, high) if high > low else (low - 1.0, high + 1.0)

@@ -98,7 +98,7 @@ class Dashboard:
         """One experiment."""
         live = self.service.replica.find(request.path_params["experiment"])
         values = await self._live_values(live)
-        values |= await asyncio.to_thread(self._model_values, live, request)
+        values |= await self._model_values(live, request)
         snapshots = await self.service.read(lambda c: reports.snapshot_list(c, live.experiment.name, 8))
         return self._render(
             "experiment.html", caller=caller, token=self._token(caller), snapshots=snapshots, live=live, **values
@@ -113,26 +113,26 @@ class Dashboard:
     async def model(self, request: Request, _caller: Caller) -> Response:
         """The part of the page that changes with the context chosen."""
         live = self.service.replica.find(request.path_params["experiment"])
-        return self._render("model.html", **await asyncio.to_thread(self._model_values, live, request))
+        return self._render("model.html", **await self._model_values(live, request))
 
     async def _live_values(self, live: Live) -> dict[str, Any]:
         name = live.experiment.name
 
-        def read(connection: Connection) -> tuple[Any, Any, Any]:
+        def read(connection: Connection) -> tuple[Any, Any, Any, Any]:
             experiment = catalog.get_experiment(connection, name)
             return (
                 reports.make_report(connection, experiment),
                 reports.history(connection, name),
                 always_each_arm(connection, experiment),
+                reports.recent_contexts(connection, name, figures.N_CONTEXTS),
             )
 
-        report, history, values = await self.service.read(read)
-        start = figures.middle(live.experiment.settings.context)
-        believed = await asyncio.to_thread(figures.beliefs, live.model, start)
+        report, history, values, contexts = await self.service.read(read)
+        best = await asyncio.to_thread(figures.probability_best, live.model, contexts)
         known = [value for value in values if value.interval is not None]
         return {
             "report": report,
-            "beliefs": believed or {},
+            "best": best,
             "allocation": _allocation(history, list(live.experiment.arms)),
             "rewards": _rewards(history, list(live.experiment.arms)),
             "offpolicy": charts.forest(
@@ -145,33 +145,33 @@ class Dashboard:
             "offpolicy_rows": values,
         }
 
-    def _model_values(self, live: Live, request: Request) -> dict[str, Any]:
+    async def _model_values(self, live: Live, request: Request) -> dict[str, Any]:
         settings = live.experiment.settings
-        start = figures.middle(settings.context)
-        for column in settings.context:
-            if column.kind in ("number", "cyclic"):
-                low, high = figures.span(live.model, column)
-                start[column.name] = (low + high) / 2
+        contexts = await self.service.read(lambda c: reports.recent_contexts(c, settings.name))
+        numbers = [column for column in settings.context if column.kind in ("number", "cyclic")]
+        spans = {column.name: figures.span(column, contexts) for column in numbers}
+        start = figures.middle(settings.context, spans)
         context = figures.context_from(settings, request.query_params, start)
-        curves = figures.densities(live.model, context, live.experiment.active)
-        effects = [
-            (
-                column.name,
-                charts.lines(figures.effects(live.model, settings, context, column), f"Mean reward by {column.name}"),
-            )
-            for column in settings.context
-            if column.kind in ("number", "cyclic")
-        ]
-        return {
-            "columns": [
-                (column, figures.span(live.model, column) if column.kind in ("number", "cyclic") else None)
-                for column in settings.context
-            ],
-            "context": context,
-            "beliefs_here": figures.beliefs(live.model, context) or {},
-            "densities": charts.lines(curves, "Density of the reward in this context", least=0.0),
-            "effects": effects,
-        }
+
+        def draw() -> dict[str, Any]:
+            curves = figures.densities(live.model, context, live.experiment.active)
+            return {
+                "beliefs_here": figures.beliefs(live.model, context) or {},
+                "densities": charts.lines(curves, "Density of the reward in this context", least=0.0),
+                "effects": [
+                    (
+                        column.name,
+                        charts.lines(
+                            figures.effects(live.model, context, column, spans[column.name]),
+                            f"Mean reward by {column.name}",
+                        ),
+                    )
+                    for column in numbers
+                ],
+            }
+
+        columns = [(column, spans.get(column.name)) for column in settings.context]
+        return {"columns": columns, "context": context, **await asyncio.to_thread(draw)}
 
     async def events(self, request: Request) -> Response:
         """A stream that says `changed` whenever counts or the snapshot did."""

@@ -1,8 +1,8 @@
 // Replaces parts of the page when the server says that something changed; without scripts the page still shows everything.
 "use strict";
 
-async function replace(target, address) {
-  target.classList.add("busy");
+async function replace(target, address, dim) {
+  if (dim) target.classList.add("busy");
   try {
     const answer = await fetch(address, { headers: { accept: "text/html" } });
     if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
@@ -41,7 +41,7 @@ function choose(form, model) {
   let timer;
   const show = () => {
     const query = new URLSearchParams(new FormData(form)).toString();
-    replace(model, form.dataset.model + "?" + query);
+    replace(model, form.dataset.model + "?" + query, true);
   };
   form.addEventListener("input", (event) => {
     const output = event.target.parentElement.querySelector("output");
