@@ -14,7 +14,7 @@ ORDER = {
     "Tutorial": ("tutorial", ["first-bandit", "what-was-learnt", "late-rewards", "risk", "from-logs", "serving"]),
     "How-to": ("how-to", ["put-a-bandit-to-work", "evaluate-from-logs", "run-the-service", "compare-policies"]),
     "Reference": ("reference", ["bandit", "api", "command-line", "http", "policies", "scenarios"]),
-    "Explanation": ("explanation", ["why-not", "default-policy", "engines", "evaluation"]),
+    "Explanation": ("explanation", ["why-not", "default-policy", "objectives", "engines", "evaluation"]),
     "Decisions": ("decisions", []),
 }
 

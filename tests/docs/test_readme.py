@@ -17,6 +17,10 @@ def test_the_readmes_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 
 
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 120
+
+
 def test_the_first_example_has_ten_lines_of_code_or_so() -> None:
     block = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)[0]
     assert len([line for line in block.splitlines() if line.strip()]) <= 12
