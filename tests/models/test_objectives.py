@@ -155,6 +155,7 @@ def test_many_mixtures_at_once_broadcast() -> None:
 def test_names_are_read_back(name: str) -> None:
     assert as_objective(name) == OBJECTIVES[name]
     assert as_objective(OBJECTIVES[name]) is OBJECTIVES[name]
+    assert as_objective(str(ProbabilityAbove(1 / 3))) == ProbabilityAbove(1 / 3)
 
 
 @pytest.mark.parametrize(

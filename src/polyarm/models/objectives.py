@@ -14,6 +14,12 @@ from polyarm.kernels.objectives import Functional
 from polyarm.types import Array
 
 
+def number_of(value: float) -> str:
+    """The number as short as it can be read back exactly."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
+
+
 class Objective(ABC):
     """A functional of the distribution of an arm's reward; the arm of the highest value is the best."""
 
@@ -59,7 +65,7 @@ class Quantile(Objective):
         return Functional(kernels.QUANTILE, float(self.p), float(ndtri(self.p)))
 
     def __str__(self) -> str:
-        return f"quantile:{self.p:g}"
+        return f"quantile:{number_of(self.p)}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class ExpectedShortfall(Objective):
         return Functional(kernels.SHORTFALL, float(self.p), float(ndtri(self.p)))
 
     def __str__(self) -> str:
-        return f"shortfall:{self.p:g}"
+        return f"shortfall:{number_of(self.p)}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class ProbabilityAbove(Objective):
         return Functional(kernels.ABOVE, float(self.value), 0.0)
 
     def __str__(self) -> str:
-        return f"above:{self.value:g}"
+        return f"above:{number_of(self.value)}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,7 @@ class ExponentialUtility(Objective):
         return Functional(kernels.UTILITY, float(self.risk_aversion), 0.0)
 
     def __str__(self) -> str:
-        return f"utility:{self.risk_aversion:g}"
+        return f"utility:{number_of(self.risk_aversion)}"
 
 
 MEAN = Mean()
