@@ -33,6 +33,18 @@ def test_a_prediction_has_every_arm_that_is_played(bandit: Bandit) -> None:
     assert [found[arm].mean for arm in found] == pytest.approx(exact[1:], abs=0.05)
 
 
+@pytest.mark.parametrize("policy", ["linear", "nonparametric"])
+def test_a_summary_over_equal_contexts_is_as_unsure_as_a_prediction_in_one(policy: str) -> None:
+    made = Bandit(["a", "b"], policy=policy, seed=8)
+    rewards = np.random.default_rng(4).normal([1.0, 2.0], [0.3, 3.0], (60, 2))
+    made.learn_logged([{}] * 120, ["a", "b"] * 60, rewards.ravel())
+    told, once = made.summary(), made.predict()
+    for arm in "ab":
+        width, expected = told[arm].high - told[arm].low, once[arm].high - once[arm].low
+        assert width == pytest.approx(expected, rel=0.15)
+        assert told[arm].mean == pytest.approx(once[arm].mean, abs=0.05 * expected)
+
+
 def test_looking_changes_nothing_and_looking_twice_shows_the_same(bandit: Bandit) -> None:
     before = bandit.to_bytes()
     first, second = bandit.predict(CONTEXT), bandit.predict(CONTEXT)

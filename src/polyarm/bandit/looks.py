@@ -17,7 +17,9 @@ from polyarm.errors import InvalidArgument
 from polyarm.types import AnyPolicy, Array, Mask, Rng
 
 N_STATES = 100  # for means and bands, which settle soon
-N_DRAWS = 10_000  # in all states together, shared by the contexts that are looked at
+N_DRAWS = (
+    10_000  # in all states together, shared by the contexts that are looked at, though none gets less than a fifth
+)
 PIECE = 200  # states of a long look between two checks of its error: longer than the sampler remembers, mostly
 EVERY = 4  # of them are drawn from; the others only lead away from it
 FEWEST, MOST = 8, 60  # pieces of a long look
@@ -70,13 +72,21 @@ class Look:
             yield state, rng
 
     def draws(self, xs: Array, n_states: int = N_STATES) -> tuple[Array, Array]:
-        """Draws of the arms' mean rewards and worths in contexts (m, context_dim), (m, n_draws, n_arms) each."""
-        n = max(N_DRAWS // (1 if self.is_exact else n_states) // len(xs), 4)
+        """Draws of the arms' mean rewards and worths in contexts (m, context_dim), (m, n_draws, n_arms) each.
+
+        Every context sees the same random numbers: what is not known of an arm is not averaged away over contexts.
+        """
+        n = max(N_DRAWS // len(xs), N_DRAWS // 5) // (1 if self.is_exact else n_states)
         means, worths = [], []
         for state, rng in self.states(n_states):
-            means.append([self.engine.draw_means(state, x, n, rng) for x in xs])
-            pairs = zip(xs, means[-1], strict=True)
-            worths.append([self.worths(state, x, n, rng, drawn) for x, drawn in pairs])
+            start = rng.bit_generator.state
+            parts = []
+            for x in xs:
+                rng.bit_generator.state = start
+                drawn = self.engine.draw_means(state, x, n, rng)
+                parts.append((drawn, self.worths(state, x, n, rng, drawn)))
+            means.append([mean for mean, _ in parts])
+            worths.append([worth for _, worth in parts])
         return np.concatenate(means, axis=1), np.concatenate(worths, axis=1)
 
     def means(self, xs: Array, n_states: int = N_STATES) -> Array:
