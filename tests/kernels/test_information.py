@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from polyarm.kernels import information
 from polyarm.kernels._jit import plain, stream
+from tests.kernels.script import Script
 
 
 def test_the_mix_is_the_best_on_a_grid_of_all_mixes_of_three_arms() -> None:
@@ -25,8 +27,6 @@ def test_the_mix_is_the_best_on_a_grid_of_all_mixes_of_three_arms() -> None:
 
 def test_regret_and_information_of_two_arms_are_the_known_ones() -> None:
     """For two arms the difference is normal: closed forms with its density and distribution function."""
-    from scipy.stats import norm
-
     mean, sd = np.array([0.0, 0.5]), np.array([1.0, 2.0])
     D, G = np.empty(2), np.empty(2)
     information.regret_and_information(mean, sd, 400_000, D, G, np.random.default_rng(0))
@@ -68,3 +68,52 @@ def test_compiled_equals_plain() -> None:
         information.find_many(np.stack([moments, moments]), 30, 3, many, stream(a))
         plain(information.find_many)(np.stack([moments, moments]), 30, 3, slowly, b)
         np.testing.assert_allclose(many, slowly, rtol=1e-12)
+
+
+def test_regret_and_information_of_many_arms_are_those_of_dense_integration() -> None:
+    """Five arms, the best ones last: every arm must be compared with the best so far, not with the first."""
+    mean, sd = np.array([0.1, -0.4, 0.3, 0.6, 0.5]), np.array([0.5, 0.9, 0.3, 0.4, 0.7])
+    D, G = np.empty(5), np.empty(5)
+    information.regret_and_information(mean, sd, 400_000, D, G, np.random.default_rng(0))
+    t = np.linspace(-8, 8, 20_001)
+    density = np.exp(-0.5 * ((t - mean[:, None]) / sd[:, None]) ** 2) / (sd[:, None] * np.sqrt(2 * np.pi))
+    below = norm.cdf((t - mean[:, None]) / sd[:, None])
+    step = t[1] - t[0]
+    top, gain = 0.0, np.zeros(5)
+    for b in range(5):
+        others = np.prod(np.delete(below, b, axis=0), axis=0)
+        share = (density[b] * others).sum() * step
+        top += (t * density[b] * others).sum() * step
+        for a in range(5):
+            if a == b:
+                known = ((t - mean[a]) * density[b] * others).sum() * step
+            else:  # E[mu_a; mu_a < t] - mean_a P(mu_a < t) = -sd^2 density(t)
+                rest = np.prod(np.delete(below, [a, b], axis=0), axis=0)
+                known = (-(sd[a] ** 2) * density[a] * density[b] * rest).sum() * step
+            gain[a] += known**2 / share
+    np.testing.assert_allclose(D, top - mean, atol=0.01)
+    np.testing.assert_allclose(G, gain, rtol=0.03)
+
+
+def test_regret_and_information_follow_their_definition_draw_by_draw() -> None:
+    rng, normals = np.random.default_rng(1), np.random.default_rng(2).standard_normal((7, 4))
+    mean, sd = rng.standard_normal(4), rng.random(4) + 0.5
+    D, G = np.empty(4), np.empty(4)
+    plain(information.regret_and_information)(mean, sd, 7, D, G, Script(normals=normals.ravel()))
+    draws = mean + sd * normals
+    best = draws.argmax(axis=1)
+    assert len(set(best)) > 2
+    np.testing.assert_allclose(D, np.maximum(draws.max(axis=1).mean() - mean, 0.0))
+    wanted = sum((best == b).mean() * (draws[best == b].mean(axis=0) - mean) ** 2 for b in set(best))
+    np.testing.assert_allclose(G, wanted)
+
+
+def test_the_best_share_of_two_arms_is_best_on_a_grid() -> None:
+    share, ratio, grid = plain(information.best_share), plain(information.ratio), np.linspace(0, 1, 2001)
+    for D1, D2, G1, G2 in ((0.3, 0.5, 0.2, 0.9), (0.5, 0.3, 0.9, 0.2), (0.4, 0.4, 0.1, 0.2), (0.2, 0.4, 0.3, 0.3)):
+        q = share(D1, D2, G1, G2)
+        values = [(g * D1 + (1 - g) * D2) ** 2 / (g * G1 + (1 - g) * G2) for g in grid]
+        assert ratio(q, D1, D2, G1, G2) <= min(values) * (1 + 1e-9)
+    assert ratio(0.3, 0.5, 0.2, 0.0, 0.0) == np.inf
+    assert (share(0.4, 0.4, 0.2, 0.1), share(0.4, 0.4, 0.1, 0.2)) == (1.0, 0.0)
+    assert (share(0.2, 0.4, 0.3, 0.3), share(0.4, 0.2, 0.3, 0.3)) == (1.0, 0.0)

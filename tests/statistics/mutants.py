@@ -15,14 +15,22 @@ from polyarm.types import Array, IntArray
 
 def mutant(kernel: Any, replaced: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     """The uncompiled twin of a kernel in which the named functions are replaced, however deep they are called."""
-    source = kernel.py_func
+    source = getattr(kernel, "py_func", kernel)
     scope = dict(source.__globals__)
     for name in source.__code__.co_names:
         if name in replaced:
             scope[name] = replaced[name]
-        elif hasattr(scope.get(name), "py_func"):
+        elif is_kernel(scope.get(name)):
             scope[name] = mutant(scope[name], replaced)
     return python_types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__)
+
+
+def is_kernel(value: object) -> bool:
+    """Whether it is one of our kernels, compiled or, with NUMBA_DISABLE_JIT, not."""
+    if hasattr(value, "py_func"):
+        return True
+    module = value.__module__ if isinstance(value, python_types.FunctionType) else ""
+    return module.startswith("polyarm.kernels.") and not module.endswith("._jit")
 
 
 def diagonal_residuals(T: Array, n_places: int, data: Array, r: int, s: Array, e: Array) -> None:
