@@ -3,6 +3,7 @@
 A realisation can be run again by its number, so these come from the very run that is in the results.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from polyarm.policies import engine_of, probability_best
 from polyarm.types import AnyEngine, Array, IntArray, Rng, World
 
 N_DRAWS = 400
+N_STATES = 20  # the noise variances of one state are fixed: a band from it alone is too narrow
 N_GRID = 241
 NEIGHBOURS = 60  # plays whose context is nearest: enough for a histogram, few enough to be near
 
@@ -94,7 +96,7 @@ def _density(
 ) -> ArmDensity:
     rewards, rewards_are = rewards_at(engine, state, world, np.flatnonzero(played == arm), arm, context)
     grid = reward_grid(world.rewards if len(context) <= 2 or len(rewards) < 10 else rewards)
-    draws = engine.draw_densities(state, context, arm, grid, N_DRAWS, rng)
+    draws = draw_densities(engine, state, context, arm, grid, rng)
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
     environment = scenario.environment
     truth = getattr(environment.environment if isinstance(environment, Judged) else environment, "density", None)
@@ -109,6 +111,18 @@ def _density(
         rewards_are,
         int((played == arm).sum()),
     )
+
+
+def draw_densities(engine: Any, state: Any, context: Array, arm: int, grid: Array, rng: Rng) -> Array:
+    """Posterior draws of a density, (N_DRAWS, len(grid)), over several states of a sampler that can be refreshed."""
+    if not hasattr(engine, "refresh"):
+        draws: Array = engine.draw_densities(state, context, arm, grid, N_DRAWS, rng)
+        return draws
+    own, parts = deepcopy(state), []
+    for _ in range(N_STATES):
+        own = engine.refresh(own, rng)
+        parts.append(engine.draw_densities(own, context, arm, grid, N_DRAWS // N_STATES, rng))
+    return np.concatenate(parts)
 
 
 def rewards_at(
