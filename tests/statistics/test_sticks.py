@@ -14,7 +14,7 @@ from polyarm.kernels.sticks import Sticks
 from polyarm.models import LogisticSticks, RobustMixture
 from polyarm.types import Array, IntArray, Rng
 
-PRIOR = LogisticSticks(2, 1, arm_shape=(3.0, 3.0), arm_scale=(2.0, 2.0), wide=(1.0, 2.0), most=8.0)
+PRIOR = LogisticSticks(2, 1, arm_shape=(3.0, 3.0), arm_scale=(2.0, 2.0), wide=(1.0, 2.0), most=(8.0, 8.0))
 
 
 class Rewards(NamedTuple):
@@ -70,7 +70,7 @@ def textbook(rewards: Rewards, n: int, rng: Rng) -> Array:
         centre = beta.sum(axis=0) / lam / precision + rng.standard_normal(2) / np.sqrt(precision)
         squares = ((beta - centre) ** 2).sum(axis=0)
         drawn = np.full(2, np.inf)
-        while (drawn >= PRIOR.most).any():
+        while (drawn >= np.array(PRIOR.most)).any():
             drawn = (np.array(PRIOR.arm_scale) + squares / 2) / rng.standard_gamma(np.array(PRIOR.arm_shape) + 1)
         lam = drawn
         row[:] = [*beta.ravel(), *centre, *np.log(lam)]

@@ -126,7 +126,7 @@ class KindsEngine:
         require_count(self.moves, "moves", at_least=0)
         prior = self.sticks or LogisticSticks(self.n_arms, self.context_dim)
         object.__setattr__(
-            self, "_law", np.array([*prior.arm_shape, *prior.arm_scale, *prior.wide, prior.most], dtype=np.float64)
+            self, "_law", np.array([*prior.arm_shape, *prior.arm_scale, *prior.wide, *prior.most], dtype=np.float64)
         )
         object.__setattr__(self, "_still", replace(self.rest, half_life=None))  # it fades when all kinds do
         object.__setattr__(self, "_quick", replace(self._still, moves=4, moves_elsewhere=0))

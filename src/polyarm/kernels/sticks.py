@@ -18,7 +18,7 @@ shared (m, 2, D)             beta_0, its last entry the height at `at`, and the 
 guess (m, 2, D)              mean and variance of a new arm's beta, likewise: averages over the latest draws of shared
 columns (6, D)               units, `at`, and the columns' sums;  sizes (A, 2)  rows that can move, next row
 data (N, D + 2 + 2 m)        rewards of one arm: f, y, kind, omega of every stick, eta of every stick
-law (7,)                     shape and scale of lam, variance `wide` of beta_0, each for slopes and height; largest lam
+law (8,)                     shape and scale of lam, variance `wide` of beta_0, largest lam, each for slopes and height
 """
 
 import math
@@ -278,14 +278,14 @@ def draw_shared(sticks: Sticks, j: int, law: Array, rng: Rng) -> None:
                 own = sticks.fits[arm, j, i, D + 1] if i < last else height_of(sticks, arm, j)
                 squares += (own - shared[0, i]) * (own - shared[0, i]) / unit
     shared[1, last] = draw_lam(law, 1, shared[1, last], count, squares, rng)
-    guess[1, last] += rate * min((law[SCALE + 1] + 0.5 * squares) / (law[SHAPE + 1] + 0.5 * count), law[HIGH])
+    guess[1, last] += rate * min((law[SCALE + 1] + 0.5 * squares) / (law[SHAPE + 1] + 0.5 * count), law[HIGH + 1])
 
 
 @step
 def draw_lam(law: Array, g: int, lam: float, count: float, squares: float, rng: Rng) -> float:
-    """Draw a variance given the sum of so many squares and that it is at most LAM_HIGH, else let it be."""
+    """Draw a variance given the sum of so many squares and its largest value, or let it be."""
     drawn = (law[SCALE + g] + 0.5 * squares) / rng.standard_gamma(law[SHAPE + g] + 0.5 * count)
-    return drawn if LAM_LOW < drawn < law[HIGH] else lam
+    return drawn if LAM_LOW < drawn < law[HIGH + g] else lam
 
 
 @kernel

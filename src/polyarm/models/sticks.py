@@ -30,18 +30,17 @@ class LogisticSticks:
     n_arms: int
     context_dim: int
     arm_shape: Pair = (1.0, 1.0)
-    arm_scale: Pair = (0.3, 0.3)
+    arm_scale: Pair = (0.3, 2.0)
     wide: Pair = (0.1, 9.0)
-    most: float = 2.0
+    most: Pair = (1.0, 4.0)
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
         require_count(self.context_dim, "context_dim")
-        for name in ("arm_shape", "arm_scale", "wide"):
+        for name in ("arm_shape", "arm_scale", "wide", "most"):
             require(len(getattr(self, name)) == 2, name, "a pair", getattr(self, name))
             for value in getattr(self, name):
                 require_positive(value, name)
-        require_positive(self.most, "most")
 
     def by_feature(self, pair: Array) -> Array:
         """A value for every feature from those of slopes and intercept, (..., 2) to (..., D)."""
@@ -52,9 +51,9 @@ class LogisticSticks:
     def sample_params(self, n_sticks: int, rng: Rng) -> StickParams:
         """Parameters of all arms drawn from the prior."""
         spread = np.full((n_sticks, 2), np.inf)
-        while (spread >= self.most).any():
+        while (spread >= np.array(self.most)).any():
             fresh = np.array(self.arm_scale) / rng.standard_gamma(self.arm_shape, (n_sticks, 2))
-            spread = np.where(spread < self.most, spread, fresh)
+            spread = np.where(spread < np.array(self.most), spread, fresh)
         wide = np.sqrt(self.by_feature(np.array(self.wide)))
         centre = wide * rng.standard_normal((n_sticks, self.context_dim + 1))
         noise = rng.standard_normal((self.n_arms, n_sticks, self.context_dim + 1))
