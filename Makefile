@@ -1,5 +1,6 @@
 # make demo    set up and run the main job          make test    set up and run the tests
 # make check   format, lint, types, layers          make bench   speed, as ratios
+# make mutants plant small bugs and see which the tests catch
 # make docs    the documentation as a site, in site/
 # make serve   the decision service with a demonstration under live traffic
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long bounds fuzz check bench docs serve format clean
+.PHONY: demo test test-long bounds fuzz check bench mutants docs serve format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "polyarm needs Python 3.11 or newer: set PYTHON=")'
@@ -51,6 +52,9 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/polyarm bench
+
+mutants: $(READY)
+	$(BIN)/python -m benchmarks.mutants
 
 format: $(READY)
 	$(BIN)/ruff format .
