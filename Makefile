@@ -2,13 +2,14 @@
 # make check   format, lint, types, layers          make bench   speed, as ratios
 # make mutants plant small bugs and see which the tests catch
 # make docs    the documentation as a site, in site/
+# make package wheel and source distribution, each installed and used in a bare environment; EXTRAS=all for every extra
 # make serve   the decision service with a demonstration under live traffic
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long bounds fuzz check bench mutants docs serve format clean
+.PHONY: demo test test-long bounds fuzz check bench mutants docs package serve format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "polyarm needs Python 3.11 or newer: set PYTHON=")'
@@ -49,6 +50,9 @@ serve: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'Pages: site/index.html'
+
+package: $(READY)
+	$(BIN)/python .ci/package $(EXTRAS)
 
 bench: $(READY)
 	$(BIN)/polyarm bench
