@@ -1,9 +1,9 @@
-"""polyarm: decisions under rewards whose distribution nobody knows."""
+"""polyarm: contextual bandits for rewards of unknown shape."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from polyarm.bandit import Bandit, Category, Cyclic, Decision, Flag, Number
