@@ -140,7 +140,8 @@ def main(arguments: list[str]) -> None:
     rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     known = {row["key"]: row for row in rows}
     left = [m for m in mutants if m.key not in known or (options.compiled and known[m.key]["caught_by"] is None)]
-    for file in dict.fromkeys(mutant.file for mutant in left):
+    by_tests = {frozenset(relevant(mutant.file, options.compiled)): mutant.file for mutant in left}
+    for file in by_tests.values():
         failed = failed_test(SOURCES.parent, file, options.compiled, options.limit)
         if failed is not None:
             raise SystemExit(f"tests must pass without a planted bug, got a failure of {failed}")
