@@ -33,12 +33,25 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the tables."""
+    """Fill in the tables, and set lists and tables apart from the text before them."""
     for name, table in TABLES.items():
         mark = "{{ " + name + " }}"
         if mark in markdown:
             markdown = markdown.replace(mark, table())
-    return markdown
+    return set_apart(markdown)
+
+
+def set_apart(markdown: str) -> str:
+    """A blank line before every list and table: other readers of Markdown, unlike the site's, need none."""
+    lines: list[str] = []
+    fenced = False
+    for line in markdown.splitlines():
+        before = lines[-1] if lines else ""
+        begins = next((mark for mark in ("* ", "- ", "1. ", "|") if line.startswith(mark)), None)
+        goes_on = not before or before[0] == " " or before.startswith(begins or "")
+        lines += [*([] if fenced or goes_on else [""]), line]
+        fenced ^= line.startswith("```")
+    return "\n".join(lines) + "\n"
 
 
 PARTS = {

@@ -1,6 +1,7 @@
 """The site builds strictly: every link and anchor leads somewhere, and every page is in the navigation."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,3 +42,12 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
         text = page.read_text()
         assert 'src="http' not in text
         assert '<link rel="stylesheet" href="http' not in text
+
+
+def test_lists_and_tables_are_set_apart(site: Path) -> None:
+    left = [page.name for page in site.rglob("*.html") if re.search(r"<p>(\* |- |\|)|\n(\* |\| ?-+)", prose(page))]
+    assert left == []
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"<pre.*?</pre>|<script.*?</script>", "", page.read_text(), flags=re.DOTALL)
