@@ -12,7 +12,7 @@ from scipy import stats
 from polyarm import make_policy
 from polyarm.types import AnyPolicy, Array, Mask
 
-POLICIES = ("nonparametric", "dirichlet", "linear", "gaussian", "rb-sda", "uniform")
+POLICIES = ("nonparametric", "linear", "uniform", "rb-sda", "gaussian", "dirichlet")
 DIM, N_ARMS, N_REWARDS = 2, 4, 30
 MASKS: tuple[Mask | None, ...] = (None, np.array([True, False, True, True]))
 
@@ -25,15 +25,17 @@ def p_value(policy: AnyPolicy, n: int, eligible: Mask | None, seed: int) -> tupl
         context = rng.standard_normal(DIM)
         state = policy.update(state, context, t % N_ARMS, float(0.3 * (t % N_ARMS) + rng.standard_normal()), rng)
     played = np.bincount([policy.choose(state, x, rng, eligible).arm for _ in range(n)], minlength=N_ARMS)
-    rows = n if hasattr(policy, "n_rounds") else max(1, n // 1000)  # rows of a Thompson sampler are 1000 draws each
-    given = policy.probabilities_many(state, np.tile(x, (rows, 1)), rng, eligible).mean(axis=0)
+    if hasattr(policy, "n_rounds"):
+        given = policy.probabilities_many(state, np.tile(x, (n, 1)), rng, eligible).mean(axis=0)
+    else:  # calls of 1000 draws each; contexts of one batch would share them
+        given = np.mean([policy.probabilities(state, x, rng, eligible) for _ in range(max(1, n // 1000))], axis=0)
     table = np.array([played, n * given])[:, (played > 0) | (given > 0)]
     return played / n, float(stats.chi2_contingency(table).pvalue) if table.shape[1] > 1 else 1.0
 
 
 if __name__ == "__main__":
     n_choices = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    for number, name in enumerate(POLICIES):
+    for number, name in enumerate(sys.argv[2:] or POLICIES):
         for eligible in MASKS:
             start = time.perf_counter()
             shares, p = p_value(make_policy(name, N_ARMS, DIM), n_choices, eligible, number)
