@@ -46,7 +46,6 @@ def features(schema: Schema, contexts: Any) -> Any:
         lambda r: [pandas.Series(row) for row in r],
         lambda r: [tuple(row) for row in polars.DataFrame(r).iter_rows()],
     ],
-    ids=str,
 )
 def test_every_container_says_the_same(make: Any) -> None:
     assert np.array_equal(codes_of(SCHEMA, make(rows())), codes_of(SCHEMA, rows()), equal_nan=True)
