@@ -92,7 +92,15 @@ def guarded(seed: int, n: int) -> Counter[str]:
     return outcome
 
 
+def warm_up() -> None:
+    """Compile in this process what its children need."""
+    for build in ENGINES.values():
+        engine, rng = build(3, 2), np.random.default_rng(0)
+        assert survives(engine, fed(engine, rewards(20, 2, 3, 0), rng), rng)
+
+
 def main(total: int = 10_000, seed: int = 0) -> int:
+    warm_up()
     results: Counter[str] = Counter()
     first = seed
     while sum(results.values()) < total:

@@ -143,7 +143,9 @@ def test_hierarchical_density_is_a_ratio_of_joint_probabilities() -> None:
     for arm in range(2):
         slow = [density_by_seats(engine, state, arm, y) for y in GRID]
         assert engine.predictive(state, POINT, arm).pdf(GRID) == pytest.approx(slow, rel=1e-10)
-    alone = engine.predictive(state._replace(menu=0 * state.menu + 1), POINT, 0).pdf(GRID)  # planted: tables forgotten
+    planted = state._replace(menu=0 * state.menu + 1)  # tables forgotten
+    engine._door.last = planted  # which the door would refuse
+    alone = engine.predictive(planted, POINT, 0).pdf(GRID)
     assert np.abs(alone / [density_by_seats(engine, state, 0, y) for y in GRID] - 1).max() > 1e-3
 
 
