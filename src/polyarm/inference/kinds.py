@@ -208,6 +208,7 @@ class KindsEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
+        stream(rng)  # a wrong generator is refused before anything changes
         if state is not self._door.last:
             state = self._door.admit(self, state)
         self._door.last = NOTHING
