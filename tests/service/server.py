@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -26,11 +27,12 @@ class Server:
     ) -> None:
         self.port = port or free_port()
         self.address = f"http://127.0.0.1:{self.port}"
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  a pipe that nobody reads would stop the server when full
         command = [sys.executable, *(program or ("-m", "polyarm.cli", "serve"))]
         self.process = subprocess.Popen(
             [*command, "--database", database, "--port", str(self.port), "--quiet"],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), **environment},
-            stderr=subprocess.PIPE,
+            stderr=self.stderr,
         )
         self.http = httpx.Client(base_url=self.address, timeout=30.0)
 
@@ -54,8 +56,8 @@ class Server:
         raise RuntimeError("the server did not become ready")
 
     def errors(self) -> str:
-        assert self.process.stderr is not None
-        return self.process.stderr.read().decode()[-2000:]
+        self.stderr.seek(0)
+        return self.stderr.read().decode()[-2000:]
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -72,8 +74,7 @@ class Server:
 
     def _ended(self) -> int:
         code = self.process.wait(60)
-        if self.process.stderr is not None:
-            self.process.stderr.close()
+        self.stderr.close()
         self.http.close()
         return code
 

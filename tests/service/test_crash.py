@@ -210,8 +210,7 @@ def test_a_second_process_on_the_file_is_refused(tmp_path: Path) -> None:
         assert second.process.wait(60) == 2
         assert "must not be open elsewhere" in second.errors()
         second.http.close()
-        assert second.process.stderr is not None
-        second.process.stderr.close()
+        second.stderr.close()
 
 
 def test_the_learner_can_be_killed_anywhere(tmp_path: Path) -> None:
