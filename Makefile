@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long bounds fuzz check bench mutants docs package serve format clean
+.PHONY: demo test test-long crashes bounds fuzz check bench mutants docs package serve format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "polyarm needs Python 3.11 or newer: set PYTHON=")'
@@ -27,6 +27,10 @@ test: $(READY)
 # what takes too long for every change: run it before a release
 test-long: $(READY)
 	POLYARM_STREAM_STEPS=1000 $(BIN)/python -m pytest -n 2 tests/contracts/test_streams.py
+
+# replicas, leaders and databases that stop under load: run it after a change of the service
+crashes: $(READY)
+	POLYARM_CRASHES=1 $(BIN)/python -m pytest tests/service/test_crash.py
 
 BOUNDS := NUMBA_BOUNDSCHECK=1 POLYARM_CACHE_DIR=$(CURDIR)/results/bounds
 bounds: $(READY)

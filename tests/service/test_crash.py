@@ -1,5 +1,6 @@
 """Nothing that was acknowledged is lost: the server is killed under load, again and again."""
 
+import os
 import signal
 import threading
 import time
@@ -19,6 +20,9 @@ from tests.service.server import Server, free_port
 SHOP = {"name": "shop", "arms": ["a", "b"], "window": 0.3, "default_reward": 0.0, "min_propensity": 0.1}
 KILLS = 3  # benchmarks/service_crashes.py does it fifty times
 EARLY = "tests/service/early_answers.py"  # the server with one bug: it answers before the commit
+
+
+slow = pytest.mark.skipif(not os.environ.get("POLYARM_CRASHES"), reason="slow: make crashes runs it")
 
 
 class Load:
@@ -112,6 +116,7 @@ def test_a_server_that_answers_too_early_is_found_out(tmp_path: Path) -> None:
     assert lost > 0
 
 
+@slow
 def test_a_crashed_postgresql_has_all_that_was_acknowledged(postgres: Postgres) -> None:
     database = postgres.create("crash")
     with Server(database) as server:
@@ -130,6 +135,7 @@ def test_a_crashed_postgresql_has_all_that_was_acknowledged(postgres: Postgres) 
     check_nothing_lost(database, load)
 
 
+@slow
 def test_a_stopped_learner_is_fenced_and_another_goes_on(postgres: Postgres) -> None:
     database = postgres.create("fence")
     with Server(database) as first, Server(database) as second:
@@ -153,6 +159,7 @@ def test_a_stopped_learner_is_fenced_and_another_goes_on(postgres: Postgres) -> 
     check_nothing_lost(database, load)
 
 
+@slow
 @pytest.mark.parametrize("n", [4])
 def test_replicas_start_together_on_an_empty_database(postgres: Postgres, n: int) -> None:
     database = postgres.create("together")
@@ -213,6 +220,7 @@ def test_a_second_process_on_the_file_is_refused(tmp_path: Path) -> None:
         second.stderr.close()
 
 
+@slow
 def test_the_learner_can_be_killed_anywhere(tmp_path: Path) -> None:
     """Whatever step a learner is stopped before, another ends with the same model, to the byte."""
     from polyarm.service.app import Service
