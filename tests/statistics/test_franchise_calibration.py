@@ -197,11 +197,11 @@ def learned_ranks(redraw: Callable[[HierarchicalEngine, FranchiseState, Rng], No
     for run in range(runs):
         concentrations = rng.gamma(2.0, size=2) / 2.0
         model = replace(start, concentration=concentrations[0], shared_concentration=concentrations[1])
-        story, truth = told(model, n_each, rng), HierarchicalEngine(model, N_ARMS)
-        values = [[*concentrations, story.means[0], *summary(seated(truth, story))]]
+        story, true_rules = told(model, n_each, rng), HierarchicalEngine(model, N_ARMS).init().rules
+        values = [[*concentrations, story.means[0], *summary(seated(engine, story))]]
         position = int(rng.integers(20))
         for steps in (position, 19 - position):
-            state = seated(truth, story)
+            state = seated(engine, story)._replace(rules=true_rules.copy())
             for _ in range(steps):
                 redraw(engine, state, rng)
                 state = move(engine, state, rng)

@@ -89,7 +89,7 @@ def stream(rng: Rng) -> Stream:
         ],
         dtype=np.uintp,
     )
-    if len(_streams) >= STREAMS_KEPT:
+    while len(_streams) >= STREAMS_KEPT:  # again while other threads dropped the same one
         _streams.pop(list(_streams)[0], None)  # noqa: RUF015  one step each, so that threads cannot come between
     _streams[id(bits)] = (bits, address)  # holding `bits` keeps its address from being used again
     return address
