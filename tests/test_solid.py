@@ -281,6 +281,10 @@ DAMAGE: dict[str, Callable[[str, bytes], bytes | None]] = {
     "future format": with_header(format=99),
     "no shapes": with_header(shape=None),
     "array missing": lambda name, content: None if name == "state.sizes.npy" else content,
+    "array whose header is no Python": lambda name, content: content.replace(
+        b"'fortran_order'", b"'fortran_or<\x19\xc2"
+    ),
+    "array whose header never ends": lambda name, content: content.replace(b"}", b"("),
     "array cut short": lambda name, content: content[:-8] if name == "state.tables.npy" else content,
     "array of another": lambda name, content: npy(np.zeros((2, 3, 4))) if name == "state.tables.npy" else content,
     "array of objects": lambda name, content: npy(np.array([{}], object)) if name == "state.sizes.npy" else content,
@@ -298,6 +302,18 @@ def test_changed_files_are_refused(kind: str, tmp_path: Path) -> None:
     path, _ = saved(tmp_path)
     rewritten(path, DAMAGE[kind])
     with pytest.raises(BrokenFile, match="path must "):
+        load_state(path, other_state())
+
+
+def test_compressed_files_are_refused(tmp_path: Path) -> None:
+    """A small file must not unfold to any size."""
+    path, _ = saved(tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(BrokenFile, match="must be stored as it is"):
         load_state(path, other_state())
 
 

@@ -18,6 +18,7 @@ from polyarm.inference.state_checks import (
     require_numbers,
     require_permutation,
     require_range,
+    require_rewards,
 )
 from polyarm.kernels import franchise as kernels
 from polyarm.kernels._jit import stream
@@ -62,7 +63,7 @@ class FranchiseState(NamedTuple):
         require_range(self.size[ROWS + 1 :], n, n, "state.size")
         require_permutation(self.labels[0], self.labels[1], "state.labels")
         require_components(self.dishes, n_dishes, "state.dishes")
-        require_numbers(self.data[:n], "state.data")
+        require_rewards(self.data[:n], self.data.shape[1] - 2, "state.data")
         require_numbers(self.rules, "state.rules")
         require_at_places(self.z[:n], self.labels[1], self.dishes[COUNT, :n_dishes], "state.z")
         self._require_tables(n, n_dishes)

@@ -6,7 +6,7 @@ import numpy as np
 
 from polyarm.errors import require
 from polyarm.inference.migration import fit_memory, memory_fits
-from polyarm.inference.state_checks import require_numbers, require_range
+from polyarm.inference.state_checks import require_numbers, require_range, require_rewards
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
 from polyarm.types import IntArray
@@ -45,7 +45,7 @@ def require_rows(state: "KindsState", m: int) -> None:
         require_range(size[:1], 0, len(rows), f"state.sticks.sizes[{a}, ROWS]")
         require_range(size[1:], 0, int(size[0]), f"state.sticks.sizes[{a}, NEXT]")
         used = rows[: size[0]]
-        require_numbers(used, f"state.data.{a}")
+        require_rewards(used, D - 1, f"state.data.{a}")
         kinds = used[:, D + 1]
         whole = bool((kinds == np.floor(kinds)).all() and (kinds >= 0).all() and (kinds <= m).all())
         require(whole, f"kinds in state.data.{a}", f"whole numbers from 0 to {m}", kinds)

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from polyarm.errors import InvalidArgument, require, shown
+from polyarm.errors import CONTEXT_LIMIT, REWARD_LIMIT, InvalidArgument, require, shown
 from polyarm.kernels.component import COEF, COUNT, LANES, LOO, SCALE
 from polyarm.kernels.gibbs import NEXT, ROWS
 from polyarm.types import Array, IntArray
 
 ROOT_LIMIT = 1e200  # a root grows by at most 1e100 per reward, so that below this it stays finite for good
+DATA_LIMIT = 10 * REWARD_LIMIT  # rewards may be counted from one of the largest
 SLACK = 1e-6  # rounding of soft counts and of weights
 
 
@@ -30,6 +31,12 @@ def require_numbers(values: Array, name: str, limit: float = np.inf) -> None:
     if not good.all():
         rule = "finite" if limit == np.inf else f"at most {limit:g} in size"
         raise InvalidArgument(f"{name} must be {rule}, got {values[~good].flat[0]}")
+
+
+def require_rewards(rows: Array, n_columns: int, name: str) -> None:
+    """Raise unless the first columns of kept rewards can be a context's and the others are of a reward's size."""
+    require_numbers(rows[:, :n_columns], name, 10 * CONTEXT_LIMIT)
+    require_numbers(rows[:, n_columns:], name, DATA_LIMIT)
 
 
 def require_above(values: Array, low: float, name: str) -> None:
@@ -88,7 +95,7 @@ def require_seating(
         require_range(sizes[a, ROWS : ROWS + 1], 0, len(seats[a]), f"state.sizes[{a}, ROWS]")
         require_range(sizes[a, NEXT : NEXT + 1], 0, n, f"state.sizes[{a}, NEXT]")
         require_permutation(labels[a, 0], labels[a, 1], f"state.labels[{a}]")
-        require_numbers(data[a][:n], f"state.data.{a}")
+        require_rewards(data[a][:n], data[a].shape[1] - 2, f"state.data.{a}")
         require_at_places(seats[a][:n], labels[a, 1], tables[a, COUNT, :K], f"state.seats.{a}")
 
 

@@ -6,8 +6,10 @@ shapes and by the checks that every state must pass.
 """
 
 import hashlib
+import io
 import json
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -24,7 +26,10 @@ from polyarm.types import AnyEngine, AnyPolicy, State
 FORMAT = 2
 READABLE = (1, 2)
 HEADER = "polyarm.json"
-DAMAGED = (OSError, KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+DAMAGED = (
+    *(OSError, KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error),
+    *(ArithmeticError, MemoryError, SyntaxError, tokenize.TokenError),  # of NumPy, which reads headers as Python
+)
 
 
 def leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
@@ -149,6 +154,9 @@ def read_like(archive: zipfile.ZipFile, like: Any, settings: dict[str, str] | No
         if hasattr(like, MADE_WITH):
             values.append(getattr(like, MADE_WITH) if settings is None else str(settings.get(path, "")))
         return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
-    with archive.open(f"{path}.npy") as file:
-        array = np.lib.format.read_array(file, allow_pickle=False)
+    member = archive.getinfo(f"{path}.npy")
+    if member.compress_type != zipfile.ZIP_STORED:  # a small file could unfold to any size
+        raise BrokenFile(f"{member.filename} must be stored as it is, got it compressed")
+    file = io.BytesIO(archive.read(member))  # whole, so that its checksum is looked at before NumPy reads it
+    array = np.lib.format.read_array(file, allow_pickle=False)
     return array if isinstance(like, np.ndarray) else type(like)(array[()])

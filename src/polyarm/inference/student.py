@@ -9,7 +9,7 @@ import numpy as np
 from polyarm.errors import require, require_arm, require_context, require_count, require_positive, require_reward
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
-from polyarm.inference.state_checks import require_above, require_numbers, require_range, require_roots
+from polyarm.inference.state_checks import require_above, require_range, require_rewards, require_roots
 from polyarm.kernels import conjugate
 from polyarm.kernels import scale_weights as kernels
 from polyarm.kernels._jit import stream
@@ -32,7 +32,7 @@ class StudentState(NamedTuple):
         require_roots(self.roots)
         for a, (rows, n) in enumerate(zip(self.rows, self.counts, strict=True)):
             require_range(self.counts[a : a + 1], 0, len(rows), f"state.counts[{a}]")
-            require_numbers(rows[:n, :-1], f"state.rows.{a}")
+            require_rewards(rows[:n, :-1], rows.shape[1] - 2, f"state.rows.{a}")
             require_above(rows[:n, -1], 0.0, f"precision in state.rows.{a}")
 
     @staticmethod

@@ -19,7 +19,14 @@ from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.gibbs import FIRST_CAPACITY, Prior, grown, prior_of
 from polyarm.inference.predictive import process_mixture
-from polyarm.inference.state_checks import SLACK, require_components, require_lanes, require_numbers, require_range
+from polyarm.inference.state_checks import (
+    SLACK,
+    require_components,
+    require_lanes,
+    require_numbers,
+    require_range,
+    require_rewards,
+)
 from polyarm.kernels import means
 from polyarm.kernels import variational as kernels
 from polyarm.kernels._jit import stream
@@ -43,7 +50,7 @@ class SoftSeating(NamedTuple):
         require(len(self.responsibilities) == rows > 0, "rows of a seating", f"{rows} of both", rows)
         require_range(self.size[:1], 0, rows, "rewards of a seating")
         require_range(self.size[1:], 0, rows, "turn of a seating")
-        require_numbers(self.data[:n], "data of a seating")
+        require_rewards(self.data[:n], self.data.shape[1] - 2, "data of a seating")
         shares = self.responsibilities[:n]
         require_numbers(shares, "responsibilities of a seating")
         whole = bool((shares >= 0).all() and (np.abs(shares.sum(axis=1) - 1) < SLACK).all())

@@ -6,7 +6,7 @@ import numpy as np
 
 from polyarm.choosing import surely_best_of
 from polyarm.errors import require_eligible
-from polyarm.inference.state_checks import require_numbers, require_range
+from polyarm.inference.state_checks import DATA_LIMIT, require_numbers, require_range
 from polyarm.types import Array, Choice, IntArray, Mask
 
 FIRST_CAPACITY = 16  # rewards of an arm there is room for at first; doubled when full
@@ -25,7 +25,7 @@ class History(NamedTuple):
         """Raise unless every reward has a row of finite numbers."""
         require_range(self.counts, 0, self.rows.shape[1], "state.counts")
         for arm, n in enumerate(self.counts):
-            require_numbers(self.rows[arm, :n], f"state.rows[{arm}]")
+            require_numbers(self.rows[arm, :n], f"state.rows[{arm}]", DATA_LIMIT)
 
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
