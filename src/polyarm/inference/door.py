@@ -106,11 +106,12 @@ class Door:
         x = np.ones(engine.context_dim)
         self.last = state
         try:
-            draws = engine.draw_means(state, x, 4, np.random.default_rng(0))
             means = engine.expected_means(state, x)
+            finite = bool(np.isfinite(means).all())  # first: a draw with a shape that is no number would never end
+            finite = finite and bool(np.isfinite(engine.draw_means(state, x, 4, np.random.default_rng(0))).all())
         finally:
             self.last = NOTHING
-        if not (np.isfinite(draws).all() and np.isfinite(means).all()):
+        if not finite:
             raise InvalidArgument(f"state must be one whose mean rewards are finite, got {shown(means)}")
 
 
