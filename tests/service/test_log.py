@@ -16,6 +16,7 @@ from polyarm.service.database import Database, open_database
 from polyarm.service.ledger import KeyConflict, RewardEvent
 from polyarm.service.messages import ExperimentPatch, ExperimentSettings
 from polyarm.service.schema import api_keys, audit_log, decisions, outcomes, reward_events, rollups
+from polyarm.service.writer import Writer
 
 SETTINGS = ExperimentSettings("shop", ["a", "b"], window=10.0)
 
@@ -75,6 +76,21 @@ def test_a_key_gives_the_first_decision_again_and_another_request_is_refused(dat
     assert (sums["b"].plays, sums["a"].plays) == (2, 0)
     assert sums["a"].expected_plays == pytest.approx(0.5)
     assert sums["a"].play_variance == pytest.approx(2 * 0.25 * 0.75)
+
+
+def test_what_fails_half_way_leaves_nothing_behind(database: Database) -> None:
+    def fail(connection: Any, _: Any) -> list[Any]:
+        ledger.add_decisions(connection, [row(), row()])
+        raise InvalidArgument("the second half must work, got a mistake")
+
+    writer = Writer(database)
+    writer.start()
+    with pytest.raises(InvalidArgument):
+        writer.run_blocking(lambda connection: fail(connection, None))
+    writer.stop()
+    with database.reading.connect() as connection:
+        assert connection.execute(select(func.count()).select_from(decisions)).scalar() == 0
+        assert connection.execute(select(func.count()).select_from(rollups)).scalar() == 0
 
 
 def test_every_reward_gets_its_verdict(database: Database) -> None:

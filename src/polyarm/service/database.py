@@ -93,6 +93,7 @@ def _open_sqlite(url: URL, exclusive: bool) -> Database:
     beside = {"check_same_thread": False}
     reading = create_engine(f"sqlite:///file:{path}?mode=ro&uri=true", pool_size=4, max_overflow=8, connect_args=beside)
     event.listen(writing, "connect", _durable)
+    event.listen(writing, "begin", _begin)
     database = Database(url, writing, reading, lock)
     if exclusive:
         upgrade(database)
@@ -118,11 +119,15 @@ def _hold(path: Path) -> IO[str]:
 
 
 def _durable(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # transactions begin where we say
+    connection.isolation_level = None  # the driver begins nothing by itself: `_begin` does
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=5000"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")  # takes the lock for writing at once, never half way
 
 
 def configuration(connection: Connection) -> Config:
