@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.evaluation.betting import ConfidenceSequence
-from polyarm.evaluation.bounds import Limits, Quantity, interval_of, standard_error
+from polyarm.evaluation.bounds import Limits, Quantity, interval_of
 from polyarm.evaluation.estimators import functional, terms
 from polyarm.evaluation.intervals import Interval
 from polyarm.evaluation.moments import Blocks, Moments
@@ -127,8 +127,17 @@ def expected_rewards(rows: Rows, rng: Rng) -> Array:
     return out
 
 
+def ratio_bias(quantity: Quantity, moments: Moments) -> float:
+    """Bias of order 1 / n that a quotient of two means has: (v var(w) - cov(w r, w)) / (n mean(w)^2), v its value."""
+    above, below = quantity.functional
+    if below is None:
+        return 0.0
+    covariance, value = moments.covariance(), quantity.value(moments.mean)
+    return float((value * covariance[below, below] - covariance[above, below]) / (moments.n * moments.mean[below] ** 2))
+
+
 class Found(NamedTuple):
-    """Estimates (3,), their standard errors, and intervals by method and estimator."""
+    """Estimates (3,), what a quotient adds to each, and intervals by method and estimator."""
 
     values: dict[str, float]
     intervals: dict[tuple[str, str], Interval]
@@ -152,7 +161,7 @@ def evaluate_rows(rows: Rows, kind: Kind, methods: Sequence[str], rng: Rng) -> F
     for name in ESTIMATORS:
         quantity = Quantity(name, functional(name, list(found), ""))
         values[name] = quantity.value(moments.mean)
-        values[name + " se"] = standard_error(moments, quantity.functional.gradient(moments.mean))
+        values[name + " ratio"] = ratio_bias(quantity, moments)
         for method in methods:
             if method in ("empirical-bernstein", "betting") and kind.limits is None:
                 continue
@@ -186,6 +195,7 @@ class Tally:
             error = found.values[name] - self.truth
             self._count(f"error {name}", error)
             self._count(f"square {name}", error * error)
+            self._count(f"ratio {name}", found.values[name + " ratio"])
         for (method, name), (low, high) in found.intervals.items():
             self._count(f"held {method} {name}", float(low <= self.truth <= high))
             self._count(f"width {method} {name}", high - low)
@@ -201,9 +211,9 @@ class Tally:
     def mean(self, name: str) -> float | None:
         return self.sums[name] / self.n if name in self.sums else None
 
-    def bias_in_se(self, name: str) -> float:
+    def bias_in_se(self, name: str, known: float = 0.0) -> float:
         mean, square = self.sums[f"error {name}"] / self.n, self.sums[f"square {name}"] / self.n
-        return mean / math.sqrt((square - mean * mean) / (self.n - 1))
+        return (mean - known) / math.sqrt((square - mean * mean) / (self.n - 1))
 
 
 def study(kind: str, logger: str, logs: range, n_rows: int, methods: Sequence[str] = METHODS, seed: int = 0) -> Tally:
@@ -229,11 +239,17 @@ def tables(tallies: list[Tally]) -> list[Table]:
         held = [t.mean(f"held {m} {e}") for m, e in columns]
         shares.append((t.kind, t.logger, t.n, *(None if share is None else f"{100 * share:.1f}" for share in held)))
         widths.append((t.kind, t.logger, t.n, *(t.mean(f"width {m} {e}") for m, e in columns)))
-        biases.append((t.kind, t.logger, t.truth, *(f"{t.bias_in_se(e):.2f}" for e in ESTIMATORS)))
+        known = t.mean("ratio snips") or 0.0
+        found = [*(t.bias_in_se(e) for e in ESTIMATORS), t.bias_in_se("snips", known)]
+        biases.append((t.kind, t.logger, t.truth, *(f"{z:.2f}" for z in found), f"{known:.5f}"))
     return [
         Table("Coverage in per cent of nominal 95 % intervals", heads, tuple(shares)),
         Table("Mean width of the intervals", heads, tuple(widths)),
-        Table("Bias in standard errors", ("rewards", "logger", "truth", *ESTIMATORS), tuple(biases)),
+        Table(
+            "Bias in standard errors over the logs",
+            ("rewards", "logger", "truth", *ESTIMATORS, "snips less its ratio bias", "ratio bias"),
+            tuple(biases),
+        ),
     ]
 
 

@@ -1,14 +1,16 @@
 """The arm is drawn from the very probabilities that are logged, and anybody can draw it again."""
 
+import os
 import uuid
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from polyarm.bandit.identity import new_ids, require_id
+from polyarm.bandit.identity import new_id, new_ids, require_id
 from polyarm.bandit.lottery import (
     PLACES,
+    KeyedStream,
     arm_at,
     arms_at,
     digest,
@@ -29,6 +31,18 @@ def test_the_hash_never_changes() -> None:
     assert draw_arm(7, "a", [0.25, 0.25, 0.5]) == 2
     assert rng_at(7, "a").integers(2**32) == 903011592
     assert digest(7, "a", "learning") != digest(7, "a") != digest(8, "a")
+
+
+def test_a_stream_starts_where_the_digest_says_however_it_is_set() -> None:
+    quick, slow = KeyedStream(), KeyedStream()
+    assert quick._memory is not None
+    slow._memory = None
+    for name in map(str, range(50)):
+        quick.rng.integers(9, dtype=np.uint32)  # leaves half a number behind, which must be gone
+        rngs = [stream.at(digest(3, name)) for stream in (quick, slow)]
+        assert rngs[0].bit_generator.state == rngs[1].bit_generator.state
+        assert rngs[0].integers(2**20, dtype=np.uint32) == rngs[1].integers(2**20, dtype=np.uint32)
+        assert rngs[0].standard_normal() == rngs[1].standard_normal()
 
 
 def test_probabilities_become_exact_shares_of_the_places() -> None:
@@ -67,9 +81,9 @@ def test_frequencies_are_the_probabilities_also_for_a_rare_arm(seed: int) -> Non
 
 
 def test_ids_are_uuids_that_sort_by_time() -> None:
-    ids = [*new_ids(1), *new_ids(500), *new_ids(1)]
+    ids = [new_id(), *new_ids(500), new_id(), *(new_id() for _ in range(500))]
     assert ids == sorted(ids)
-    assert len(set(ids)) == 502
+    assert len(set(ids)) == 1002
     assert {(uuid.UUID(name).version, uuid.UUID(name).variant) for name in ids} == {(7, uuid.RFC_4122)}
 
 
@@ -77,3 +91,20 @@ def test_ids_are_uuids_that_sort_by_time() -> None:
 def test_bad_ids_are_refused(bad: object) -> None:
     with pytest.raises(InvalidArgument, match="id must be text"):
         require_id(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_gives_ids_of_its_own() -> None:
+    new_id()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, " ".join(new_id()[15:] for _ in range(50)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = set(os.read(read, 10_000).decode().split())
+    os.close(read)
+    os.close(write)
+    assert len(theirs) == 50
+    assert not theirs & {new_id()[15:] for _ in range(50)}

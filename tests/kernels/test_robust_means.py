@@ -130,3 +130,18 @@ def test_tied_rewards_are_distrusted_by_the_number_of_rewards(world: World) -> N
     world.hyper[TIED_SD] = 2.0
     plain(means.distrust)(world.tables, world.sizes, world.hyper, moments)
     np.testing.assert_allclose(moments, [[1, 2, 3, 4], [2.8 / np.sqrt(8), 2.8, 9.0, 2.8 / np.sqrt(3)]])
+
+
+@pytest.mark.parametrize("n", [1, means.LANES - 1, means.LANES, 2 * means.LANES + 3])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_many_contexts_have_the_moments_of_each(world: World, n: int, intercept: bool) -> None:
+    for arm, known in enumerate(world.known):
+        plain(means.find_centre)(world.tables[arm], len(known), world.centres[arm], world.columns)
+    contexts = np.random.default_rng(n).standard_normal((n, D - intercept))
+    state = world.tables, world.sizes, world.centres, world.hyper, world.columns
+    many, one = np.empty((n, 2, len(world.known))), np.empty((2, len(world.known)))
+    means.moments_many(*state, contexts, many)
+    for context, found in zip(contexts, many, strict=True):
+        means.moments(*state, context, one)
+        means.distrust(world.tables, world.sizes, world.hyper, one)
+        np.testing.assert_array_equal(found, one)

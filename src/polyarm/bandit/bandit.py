@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from polyarm.bandit import figures, file, learnt, lottery, report
 from polyarm.bandit.decision import Decision, Decisions
 from polyarm.bandit.features import Number, Schema
-from polyarm.bandit.identity import new_ids, require_id
+from polyarm.bandit.identity import new_id, new_ids, require_id
 from polyarm.bandit.learner import Learner, copied
 from polyarm.bandit.learnt import Density, Effect, History, Prediction, Summary
 from polyarm.bandit.ledger import DROPPED, LEARNT, Ledger
@@ -38,6 +38,7 @@ from polyarm.files import write_atomically
 from polyarm.types import AnyPolicy, Array, IntArray, Mask
 
 LOG = logging.getLogger("polyarm")
+RECENT = 1000
 
 Named: TypeAlias = Decision | str
 
@@ -107,6 +108,7 @@ class Bandit:
         self._learner = learner
         self._ledger = ledger
         self._see(origins)
+        self._recent: dict[int, Array] = {}  # what the model saw in the last open rows, for a reward that comes soon
         self._stream = lottery.KeyedStream()
         self._judges = settings.objective == "mean"  # then a policy may give its means with its probabilities
         self._lock = threading.RLock()
@@ -114,6 +116,7 @@ class Bandit:
 
     def _see(self, origins: Array) -> None:
         self._origins, self._all_seen = origins, not np.isnan(origins).any()
+        self._scales = self._schema.scales(origins)
 
     def _name_arms(self) -> None:
         self._names = tuple(arm.name for arm in self._arms)
@@ -158,13 +161,19 @@ class Bandit:
         codes = self._schema.codes(context)
         with self._lock:
             mask = self._mask(eligible)
-            name = new_ids(1)[0] if id is None else self._new_name(id)
-            origins = self._origins if self._all_seen else self._schema.origins_after(self._origins, codes[None])
-            x = self._schema.features(codes, origins)
-            p, arm, row = self._decided(self._learner, name, x, mask)
-            if not self._all_seen:
+            name = new_id() if id is None else self._new_name(id)
+            if self._all_seen:
+                x = self._schema.features(codes, self._origins, self._scales)
+                p, arm, row = self._decided(self._learner, name, x, mask)
+            else:
+                origins = self._schema.origins_after(self._origins, codes[None])
+                x = self._schema.features(codes, origins)
+                p, arm, row = self._decided(self._learner, name, x, mask)
                 self._see(origins)
             n_learnt = self._learner.n_learnt
+            self._recent[len(self._ledger.ids)] = x
+            if len(self._recent) > RECENT:
+                del self._recent[next(iter(self._recent))]
             self._ledger.add_one(name, codes, mask, p, row, arm, n_learnt, time.time_ns())
             if self.settings.max_pending is not None:
                 self._drop_beyond()
@@ -212,7 +221,7 @@ class Bandit:
         with self._lock:
             if not self._is_open(name, y):
                 return False
-            self._learner.learn([self._lesson(self._ledger.open[name], y)])
+            self._learner.learn_one(*self._lesson(self._ledger.open[name], y))
             self._ledger.close(name, y, self.n_learnt - 1)
             self._note([name])
             return True
@@ -534,18 +543,19 @@ class Bandit:
         return False
 
     def _lesson(self, row: int, reward: float) -> tuple[Array, int, float]:
-        x = self._schema.features(self._ledger.column("codes")[row], self._origins)
-        return x, int(self._ledger.column("arms")[row]), reward
+        codes, arm = self._ledger.played(row)
+        x = self._recent.pop(row, None)
+        return self._schema.features(codes, self._origins, self._scales) if x is None else x, arm, reward
 
     def _shares(self, q: Array, mask: Mask) -> list[float]:
-        """The probabilities that the arm is drawn from, as the lottery can have them."""
+        """The probabilities that the arm is drawn from, but for the lottery's rounding."""
         shares: list[float] = q.tolist()
         least = self.settings.min_propensity
         _require_distribution(sum(shares), min(shares))
         if least > 0:
             n = int(mask.sum())
             shares = [(1 - n * least) * share + least if can else 0.0 for share, can in zip(shares, mask, strict=True)]
-        return lottery.with_places(shares)
+        return shares
 
     def _decided(self, learner: Learner, name: str, x: Array, mask: Mask) -> tuple[list[float], int, Array | None]:
         """Probabilities, arm and expected rewards of the decision of that name."""
@@ -557,8 +567,7 @@ class Bandit:
         else:
             q = policy.probabilities(learner.state, x, self._stream.at(bits), some)
             means = _means_of(policy, learner.state, x)
-        p = self._shares(q, mask)
-        return p, lottery.arm_at(lottery.ticket_in(bits), p), means
+        return *lottery.drawn(self._shares(q, mask), lottery.ticket_in(bits)), means
 
     def _decided_many(
         self, learner: Learner, names: Sequence[str], xs: Array, mask: Mask

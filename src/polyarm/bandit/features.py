@@ -244,10 +244,14 @@ class Schema:
 
     def codes(self, context: Any) -> Array:
         """Codes of one context, (n_columns,)."""
-        if self.numeric and isinstance(context, np.ndarray) and context.dtype == np.float64:
-            good = context.shape == (len(self.names),) and math.isfinite(context.sum())  # a sum may overflow: no harm
-            if good:
-                return context.copy()
+        if (
+            self.numeric
+            and isinstance(context, np.ndarray)
+            and context.dtype == np.float64
+            and context.shape == (len(self.names),)
+            and np.vdot(context, context) < math.inf  # a huge number may fail too: it is looked at by itself
+        ):
+            return context.copy()
         values = self._values(context)
         out = np.empty(len(values))
         for i, (name, value) in enumerate(zip(self.names, values, strict=True)):
@@ -297,17 +301,21 @@ class Schema:
         """The context again, by column; None where there is none."""
         if not self.names:
             return None
+        if self.numeric:
+            return dict(zip(self.names, codes.tolist(), strict=True))
         pairs = zip(self.columns.items(), codes.tolist(), strict=True)
         return {name: None if code != code else column.value(code) for (name, column), code in pairs}
 
-    def features(self, codes: Array, origins: Array) -> Array:
-        """What the model sees of one context, (n_features,)."""
-        out: list[float] = []
+    def scales(self, origins: Array) -> Array:
+        """What the distances of numbers from these origins are divided by, (n_columns,)."""
+        return np.array([scale_at(origin) for origin in origins.tolist()])
+
+    def features(self, codes: Array, origins: Array, scales: Array | None = None) -> Array:
+        """What the model sees of one context, (n_features,); `scales` saves the time of finding them."""
         if self.numeric:
-            out = [(x - o) / scale_at(o) for x, o in zip(codes.tolist(), origins.tolist(), strict=True)]
-            if self.constant or not out:
-                out.append(1.0)
-            return np.array(out)
+            x = (codes - origins) / (self.scales(origins) if scales is None else scales)
+            return x if len(x) and not self.constant else np.append(x, 1.0)
+        out: list[float] = []
         pairs = zip(self.columns.values(), codes.tolist(), origins.tolist(), strict=True)
         for column, code, origin in pairs:
             if code != code:

@@ -154,6 +154,10 @@ class Ledger:
         self._times[first:stop] = time
         self.ids.extend([""] * len(arms))
 
+    def played(self, row: int) -> tuple[Array, int]:
+        """Codes of the context and number of the arm in one row."""
+        return self._codes[row], int(self._arms[row])
+
     def rows_of(self, row: int) -> slice:
         """Rows of the batch that a row belongs to; the row itself if it was made alone."""
         first = int(self._batches[row])

@@ -5,8 +5,10 @@ ticket  its first 53 bits: the place of the decision among 2^53 equally likely o
 stream  its next 256 bits: where the generator starts that the policy's estimate of its probabilities uses
 """
 
+import ctypes
 import hashlib
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 from polyarm.types import Array, IntArray, Rng
 
 PLACES = 2**53
+NO_HALF = bytes(8)
 _PERSON = {"decision": b"polyarm decision", "learning": b"polyarm learning", "looking": b"polyarm looking"}
 
 
@@ -68,6 +71,17 @@ def arm_at(place: int, probabilities: Sequence[float]) -> int:
     raise AssertionError("probabilities must sum to one")
 
 
+def drawn(probabilities: Sequence[float], place: int) -> tuple[list[float], int]:
+    """`with_places` and `arm_at` in one go."""
+    places = [math.ceil(probability * PLACES) for probability in probabilities]
+    places[places.index(max(places))] += PLACES - sum(places)
+    edge, arm = 0, -1
+    while edge <= place:
+        arm += 1
+        edge += places[arm]
+    return [share / PLACES for share in places], arm
+
+
 def draw_arm(seed: int, decision_id: str, probabilities: Sequence[float]) -> int:
     """Arm of a decision: a function of seed, id and probabilities alone, so that anybody can draw it again."""
     return arm_at(ticket(seed, decision_id), with_places(probabilities))
@@ -80,17 +94,43 @@ def arms_at(places: IntArray, probabilities: Array) -> IntArray:
 
 
 class KeyedStream:
-    """One generator that starts anew wherever a digest says: four microseconds, where a new one takes ten."""
+    """One generator that starts anew wherever a digest says.
+
+    A new generator takes ten microseconds and NumPy's setter of the state two.  So the 32 bytes of the state are
+    written where they lie, if they are found there as this NumPy shows them.
+    """
 
     def __init__(self) -> None:
         self.rng: Rng = np.random.Generator(np.random.PCG64(0))
         self._bits: Any = self.rng.bit_generator
+        self._memory = _memory_of(self._bits)
 
     def at(self, bits: bytes) -> Rng:
         """The generator at the place that bytes 8 to 40 of a digest name."""
-        place = {"state": int.from_bytes(bits[8:24], "little"), "inc": int.from_bytes(bits[24:40], "little") | 1}
-        self._bits.state = {"bit_generator": "PCG64", "state": place, "has_uint32": 0, "uinteger": 0}
+        if self._memory is None:
+            start = {"state": int.from_bytes(bits[8:24], "little"), "inc": int.from_bytes(bits[24:40], "little") | 1}
+            self._bits.state = {"bit_generator": "PCG64", "state": start, "has_uint32": 0, "uinteger": 0}
+            return self.rng
+        place, half = self._memory
+        place[:] = bits[8:40]
+        place[16] |= 1  # an increment is odd
+        half[:] = NO_HALF
         return self.rng
+
+
+def _memory_of(bits: Any) -> tuple[memoryview, memoryview] | None:
+    """State and increment of a PCG64, 32 bytes, and the 8 that keep half a number; None if they are not found."""
+    if int(np.__version__.split(".")[0]) > 2 or sys.byteorder != "little":
+        return None
+    bits.state = {**bits.state, "has_uint32": 1, "uinteger": 7}
+    address = bits.ctypes.state_address
+    whole = (ctypes.c_ubyte * 32).from_address(ctypes.c_void_p.from_address(address).value or 0)
+    half = (ctypes.c_ubyte * 8).from_address(address + ctypes.sizeof(ctypes.c_void_p))
+    known = bits.state["state"]
+    expected = known["state"].to_bytes(16, "little") + known["inc"].to_bytes(16, "little")
+    if bytes(whole) != expected or bytes(half) != b"\1\0\0\0\7\0\0\0":
+        return None
+    return memoryview(whole).cast("B"), memoryview(half).cast("B")
 
 
 def rng_at(seed: int, name: str, purpose: str = "decision") -> Rng:
