@@ -1,5 +1,6 @@
 """What was learnt: numbers that do not depend on the moment of looking, tables, pictures, and one page."""
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyarm import Bandit
+from polyarm import Bandit, evaluate
 from polyarm.bandit import figures
 from polyarm.errors import InvalidArgument
 from tests.bandit.shapes import ARMS, COLUMNS, played
@@ -135,6 +136,17 @@ def test_a_report_is_one_file_without_network(bandit: Bandit, tmp_path: Path) ->
     assert "80 decisions, 77 rewards learnt, 3 open, 0 dropped" in text
     without_model = played(Bandit(ARMS, policy="ucb-v", seed=1), 12)
     assert "What the bandit learnt" in without_model.report(tmp_path / "other.html").read_text()
+
+
+def test_a_report_can_show_what_others_would_have_earned(tmp_path: Path) -> None:
+    bandit = played(Bandit(ARMS, policy="ucb-v", min_propensity=0.2, seed=1), 60)
+    found = evaluate(bandit, "uniform")
+    text = bandit.report(tmp_path / "report.html", evaluation=found).read_text()
+    assert "What others would have earned" in text
+    assert html.escape(found.verdict) in text
+    with pytest.raises(InvalidArgument, match="evaluation must be None or what `evaluate` gave, got 'uniform'"):
+        bandit.report(tmp_path / "none.html", evaluation="uniform")
+    assert not (tmp_path / "none.html").exists()
 
 
 def test_a_policy_without_a_model_says_what_is_missing() -> None:

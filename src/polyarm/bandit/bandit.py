@@ -462,12 +462,17 @@ class Bandit:
         """Figure of how the expected reward of each arm moves with each column."""
         return figures.draw_effects(self._effects(list(arms or self.arms), context, 0), self._number)
 
-    def report(self, path: str | Path, context: Any = None) -> Path:
-        """Write all that was learnt to one HTML file that needs nothing else to be opened."""
+    def report(self, path: str | Path, context: Any = None, *, evaluation: Any = None) -> Path:
+        """Write all that was learnt to one HTML file that needs nothing else to be opened.
+
+        evaluation  what `polyarm.evaluation.evaluate` found from the log, to be shown with it
+        """
+        rule = "None or what `evaluate` gave"
+        require(evaluation is None or hasattr(evaluation, "html"), "evaluation", rule, evaluation)
         target = require_writable_parent(path)
         with self._lock:
             here = self._typical() if context is None and self._schema.names else context
-        write_atomically(target, report.page(self, here).encode())
+        write_atomically(target, report.page(self, here, evaluation).encode())
         return target
 
     def _look(self, look: int) -> Look:

@@ -22,8 +22,8 @@ N_DRAWS = (
 )
 PIECE = 200  # states of a long look between two checks of its error: longer than the sampler remembers, mostly
 EVERY = 4  # of them are drawn from; the others only lead away from it
-FEWEST, MOST = 8, 60  # pieces of a long look
-TOLERANCE = 0.005  # standard error of a probability at which a long look ends
+FEWEST, MOST = 8, 120  # pieces of a long look
+TOLERANCE = 0.004  # standard error of a probability at which a long look ends
 
 
 @dataclass(frozen=True, eq=False)

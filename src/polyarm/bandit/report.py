@@ -21,7 +21,7 @@ img { max-width: 100%; }
 """
 
 
-def page(bandit: "Bandit", context: Any) -> str:
+def page(bandit: "Bandit", context: Any, evaluation: Any = None) -> str:
     """The page; densities and predictions are those in the given context."""
     settings, ledger = bandit.settings, bandit._ledger
     facts = (
@@ -38,6 +38,8 @@ def page(bandit: "Bandit", context: Any) -> str:
             parts.append(_picture("Effects of the columns", bandit.plot_effects(context)))
     else:
         parts.append(_picture("Over time", bandit.plot_history()))
+    if evaluation is not None:
+        parts.append(f"<h2>What others would have earned</h2><div class=wide>{evaluation.html()}</div>")
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
