@@ -137,7 +137,7 @@ def require_features(contexts: Array, n_features: int, owner: str, name: str = "
 
 
 def require_targets(y: ArrayLike | None, n_samples: int, owner: str) -> Array:
-    """Y as a vector of n_samples finite numbers; a column is taken as a vector, with a warning."""
+    """y as a vector of n_samples finite numbers; a column is taken as a vector, with a warning."""
     if y is None:
         raise InvalidArgument(
             f"y must be a vector of {n_samples} numbers, got None: "

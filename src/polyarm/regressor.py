@@ -179,7 +179,7 @@ class MixtureRegressor(Estimator):
         return np.asarray(self._contexts(x) @ draws.coefficients)
 
     def sample(self, x: ArrayLike, n: int = 1, seed: Seed = 0) -> Array:
-        """N draws of y from the posterior predictive distribution in context x, of shape x.shape[:-1] + (n,)."""
+        """n draws of y from the posterior predictive distribution in context x, of shape x.shape[:-1] + (n,)."""
         draws = self._fitted()
         contexts = self._contexts(x)
         size, rng = require_count(n, "n"), require_seed(seed)

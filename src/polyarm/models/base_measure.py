@@ -61,7 +61,7 @@ class NormalInverseGamma:
         return root
 
     def sample(self, n: int, rng: Rng) -> tuple[Array, Array]:
-        """N draws of the coefficients (n, dim) and the noise variance (n,)."""
+        """n draws of the coefficients (n, dim) and the noise variance (n,)."""
         variance = self.scale / rng.standard_gamma(self.shape, n)
         factor = np.linalg.cholesky(self.covariance_matrix)
         noise = rng.standard_normal((n, self.dim)) @ factor.T

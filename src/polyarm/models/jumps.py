@@ -63,7 +63,7 @@ class JumpMixture:
         return out
 
     def sample(self, n: int, rng: Rng) -> Array:
-        """N independent draws."""
+        """n independent draws."""
         weights = np.append(self.weights, self.continuous_weight)
         kind = rng.choice(len(weights), size=n, p=weights / weights.sum())
         out = np.append(self.values, 0.0)[kind]

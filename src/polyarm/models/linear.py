@@ -38,7 +38,7 @@ class LinearGaussian:
         return LinearParams(self.base.mean_vector + np.sqrt(self.noise_var) * noise, self.noise_var)
 
     def mean_reward(self, params: LinearParams, context: Array) -> float:
-        """X'w."""
+        """x'w."""
         return float(context @ params.weights)
 
     def sample_reward(self, params: LinearParams, context: Array, rng: Rng) -> float:

@@ -82,7 +82,7 @@ class StudentMixture:
         return low - slack, high + slack
 
     def sample(self, n: int, rng: Rng) -> Array:
-        """N independent draws."""
+        """n independent draws."""
         k = rng.choice(len(self.weights), size=n, p=self.weights)
         dof = self.dof[k]
         wild = np.isfinite(dof)
