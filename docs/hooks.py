@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 ORDER = {
-    "Tutorial": ("tutorial", ["first-bandit", "what-was-learnt", "late-rewards", "risk", "from-logs", "serving", "a-real-trial"]),
+    "Tutorial": (
+        "tutorial",
+        ["first-bandit", "what-was-learnt", "late-rewards", "risk", "from-logs", "serving", "a-real-trial"],
+    ),
     "How-to": ("how-to", ["put-a-bandit-to-work", "evaluate-from-logs", "run-the-service", "compare-policies"]),
     "Reference": ("reference", ["bandit", "api", "command-line", "http", "policies", "scenarios"]),
     "Explanation": ("explanation", ["why-not", "default-policy", "objectives", "engines", "evaluation"]),
