@@ -260,11 +260,11 @@ class Service:
     def routes(self) -> list[BaseRoute]:
         """All paths."""
         table: list[tuple[str, str, Callable[[Request], Any]]] = [
-            ("GET", "/v1/experiments", self.list_experiments),
-            ("POST", "/v1/experiments", self.add_experiment),
             ("POST", "/v1/experiments/{experiment}/decisions", self.decide),
             ("POST", "/v1/experiments/{experiment}/decisions/batch", self.decide_many),
             ("POST", "/v1/rewards", self.take_rewards),
+            ("GET", "/v1/experiments", self.list_experiments),
+            ("POST", "/v1/experiments", self.add_experiment),
             ("GET", "/v1/experiments/{experiment}/report", self.report),
             ("GET", "/v1/experiments/{experiment}/snapshots", self.snapshots),
             ("POST", "/v1/experiments/{experiment}/arms", self.add_arm),

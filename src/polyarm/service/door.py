@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -169,16 +169,19 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     return value
 
 
+def _pairs(found: list[tuple[str, Any]]) -> None:
+    if len(dict(found)) < len(found):
+        names = [name for name, _ in found]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refused(422, "a name must stand once in an object, got it twice", twice)
+
+
+_pair_reader = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=float, parse_float=float)
+
+
 def _once(body: bytes) -> None:
     """Refuse objects that have a name twice: which value was meant is anybody's guess."""
-
-    def pairs(found: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in found]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise Refused(422, "a name must stand once in an object, got it twice", twice)
-
-    json.loads(body, object_pairs_hook=pairs, parse_int=float, parse_float=float)
+    _pair_reader.decode(body.decode())
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -197,9 +200,22 @@ def _plain(value: Any) -> None:
         _plain(inner)
 
 
+_RAW = [(name.encode(), value.encode()) for name, value in (HEADERS | {"content-type": "application/json"}).items()]
+
+
+class JsonResponse(Response):
+    """A JSON answer whose headers were encoded once."""
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """The headers of every answer, its length, and those given."""
+        self.raw_headers = [*_RAW, (b"content-length", b"%d" % len(self.body))]
+        for name, value in (headers or {}).items():
+            self.raw_headers.append((name.lower().encode("latin-1"), value.encode("latin-1")))
+
+
 def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A JSON answer."""
-    return Response(to_json(value), status, {**HEADERS, **(headers or {})}, "application/json")
+    return JsonResponse(to_json(value), status, headers)
 
 
 def refusal(error: Exception) -> Response | None:

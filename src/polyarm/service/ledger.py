@@ -1,13 +1,14 @@
 """The log: decisions, reward events and their rollups, each written in one transaction with what depends on it."""
 
+import itertools
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import Connection, Table, bindparam, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine.interfaces import Compiled
 
 from polyarm.errors import PolyarmError
 from polyarm.service.clock import SECOND, Micros, now
@@ -20,7 +21,11 @@ PLAYS = ("plays", "expected_plays", "play_variance")
 REWARDS = ("rewards", "total", "squares", "w", "wr", "ww", "wwr", "wwrr")
 SUMS = (*PLAYS, *REWARDS)
 Sums: TypeAlias = dict[tuple[Any, ...], list[float]]  # (experiment, minute, arm, stream) -> one number for each of SUMS
-_compiled: dict[tuple[str, str, str], Compiled] = {}
+AT_ONCE = 256  # rows in a statement: 17 columns of so many stay within SQLite's 32 766 places
+_ADDING = (
+    f"ON CONFLICT ({', '.join(column.name for column in rollups.primary_key)}) "
+    f"DO UPDATE SET {', '.join(f'{name} = rollups.{name} + excluded.{name}' for name in SUMS)}"
+)
 
 
 class KeyConflict(PolyarmError, ValueError):
@@ -41,27 +46,36 @@ def insert(connection: Connection, table: Table) -> Any:
     return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
 
 
-def write_many(connection: Connection, name: str, statement: Any, rows: Sequence[Row]) -> None:
-    """Run a statement for many rows through the driver itself; `name` tells statements of a table apart."""
-    if not rows:
-        return
-    known = (connection.dialect.name, name, ",".join(rows[0]))
-    compiled = _compiled.get(known)
-    if compiled is None:
-        compiled = statement.compile(dialect=connection.dialect, column_keys=list(rows[0]))
-        _compiled[known] = compiled
-    order: Sequence[str] | None = getattr(compiled, "positiontup", None)
-    parameters: Any = [tuple(row[key] for key in order) for row in rows] if order else list(rows)
-    connection.exec_driver_sql(str(compiled), parameters)
+def write_many(connection: Connection, table: Table, rows: Sequence[Row], on_conflict: str = "") -> int:
+    """Insert many rows through the driver itself, 1, 2, 4, ... in a statement; returns how many it inserted.
+
+    The driver lets other threads run at each statement and then waits for its turn, so few statements are quick ones;
+    and with few sizes, statements are prepared once.
+    """
+    columns = tuple(rows[0]) if rows else ()
+    values = [tuple(row[column] for column in columns) for row in rows]
+    start = inserted = 0
+    while start < len(values):
+        n = min(AT_ONCE, 1 << ((len(values) - start).bit_length() - 1))
+        text = _insertion(connection.dialect.name, table.name, columns, n, on_conflict)
+        parameters = tuple(itertools.chain.from_iterable(values[start : start + n]))
+        inserted += connection.exec_driver_sql(text, parameters).rowcount
+        start += n
+    return inserted
+
+
+@lru_cache
+def _insertion(dialect: str, table: str, columns: tuple[str, ...], n: int, on_conflict: str) -> str:
+    place = "?" if dialect == "sqlite" else "%s"
+    one = f"({', '.join([place] * len(columns))})"
+    names = ", ".join(f'"{column}"' for column in columns)
+    return f"INSERT INTO {table} ({names}) VALUES {', '.join([one] * n)} {on_conflict}"
 
 
 def add_decisions(connection: Connection, rows: Sequence[Row]) -> list[Row | KeyConflict]:
     """Write decisions; a key that was used before gives the decision that was made then."""
-    statement = insert(connection, decisions).on_conflict_do_nothing(
-        index_elements=[decisions.c.experiment, decisions.c.idempotency_key]
-    )
-    write_many(connection, "add", statement, rows)
-    stored = _by_key(connection, [row for row in rows if row["idempotency_key"] is not None])
+    n = write_many(connection, decisions, rows, "ON CONFLICT (experiment, idempotency_key) DO NOTHING")
+    stored = _by_key(connection, [row for row in rows if row["idempotency_key"] is not None]) if n < len(rows) else {}
     results: list[Row | KeyConflict] = []
     fresh: list[Row] = []
     for row in rows:
@@ -105,14 +119,9 @@ def _plays(rows: Iterable[Row]) -> Sums:
 
 def add_to_rollups(connection: Connection, sums: Sums) -> None:
     """Add to the sums per minute and arm; in one order everywhere, so that two writers cannot wait for each other."""
-    statement = insert(connection, rollups)
-    statement = statement.on_conflict_do_update(
-        index_elements=list(rollups.primary_key),
-        set_={name: rollups.c[name] + statement.excluded[name] for name in SUMS},
-    )
     keys = [column.name for column in rollups.primary_key]
     rows = [dict(zip((*keys, *SUMS), (*cell, *sums[cell]), strict=True)) for cell in sorted(sums)]
-    write_many(connection, "add", statement, rows)
+    write_many(connection, rollups, rows, _ADDING)
 
 
 def add_rewards(connection: Connection, batches: Sequence[Sequence[RewardEvent]]) -> list[list[str]]:
@@ -133,7 +142,7 @@ def add_rewards(connection: Connection, batches: Sequence[Sequence[RewardEvent]]
                     closes[event.decision] = time
             rows.append(event._asdict() | {"time": time, "verdict": verdict})
             verdicts[-1].append(verdict)
-    write_many(connection, "add", insert(connection, reward_events), rows)
+    write_many(connection, reward_events, rows)
     _close_now(connection, [decision for decision in at_once if closes[decision] == time], time)
     return verdicts
 

@@ -100,22 +100,29 @@ class Model:
     ) -> Draw:
         """An arm for a decision: a function of the model, the context, the settings and the decision's id."""
         bits = lottery.digest(self.settings.seed, decision)
-        mask = np.array([arm in eligible for arm in self.arms])
+        may = [arm in eligible for arm in self.arms]
         if int.from_bytes(bits[HOLDOUT_BYTES], "little") < settings.holdout * 2**64:
-            shares, stream = self._held_out(mask, settings.control), "holdout"
+            shares, stream = self._held_out(may, settings.control), "holdout"
         else:
             x = self.features(context)
-            q = self.learner.policy.probabilities(self.learner.state, x, self._stream.at(bits), mask)
-            least, n = settings.min_propensity, int(mask.sum())
-            shares, stream = np.where(mask, (1 - n * least) * q + least, 0.0).tolist(), "bandit"
+            mask = None if all(may) else np.array(may)
+            q = self.learner.policy.probabilities(self.learner.state, x, self._stream.at(bits), mask).tolist()
+            least, n = settings.min_propensity, sum(may)
+            shares = [(1 - n * least) * share + least if ok else 0.0 for share, ok in zip(q, may, strict=True)]
+            stream = "bandit"
         exact = lottery.with_places(shares)
         arm = lottery.arm_at(lottery.ticket_in(bits), exact)
         return Draw(self.arms[arm], exact[arm], dict(zip(self.arms, exact, strict=True)), stream)
 
-    def _held_out(self, mask: Any, control: str | None) -> list[float]:
-        if control in self.arms and mask[self.arms.index(str(control))]:
+    def _held_out(self, may: Sequence[bool], control: str | None) -> list[float]:
+        if control in self.arms and may[self.arms.index(str(control))]:
             return [float(arm == control) for arm in self.arms]
-        return (mask / mask.sum()).tolist()  # type: ignore[no-any-return]
+        return [ok / sum(may) for ok in may]
+
+    def warm(self) -> None:
+        """Run what a decision runs, so that nobody waits for kernels to be loaded."""
+        x = np.zeros(self.settings.schema.n_features)
+        self.learner.policy.probabilities(self.learner.state, x, self._stream.at(bytes(64)), None)
 
     def learn(self, decision: str, context: str, arm: str, value: float) -> None:
         """Take in the outcome of a decision."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import logging
 import time
@@ -64,6 +65,7 @@ class Replica:
     _task: asyncio.Task[None] | None = None
     _reading: "asyncio.Future[dict[str, Live]] | None" = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def start(self) -> None:
         """Load every experiment and begin to follow."""
@@ -99,11 +101,12 @@ class Replica:
 
     async def refresh(self) -> None:
         """Take over new settings and snapshots."""
-        self._reading = asyncio.ensure_future(asyncio.to_thread(self._read))
-        fresh = await asyncio.shield(self._reading)  # a thread cannot be cancelled: `stop` waits for it
-        changed = {name: live for name, live in fresh.items() if live is not self.live.get(name)}
-        self.live = fresh
-        self.seen_at = now()
+        async with self._turn:  # one after the other: what was read earlier must not replace what was read later
+            self._reading = asyncio.ensure_future(asyncio.to_thread(self._read))
+            fresh = await asyncio.shield(self._reading)  # a thread cannot be cancelled: `stop` waits for it
+            changed = {name: live for name, live in fresh.items() if live is not self.live.get(name)}
+            self.live = fresh
+            self.seen_at = now()
         if changed:
             for listener in self.listeners:
                 listener.set()
@@ -123,6 +126,9 @@ class Replica:
                 snapshot = get_snapshot(connection, name, versions[name])
                 if snapshot is not None:
                     live[name] = Live(experiment, Model.from_bytes(snapshot.content), snapshot.version)
+                    if old is None:
+                        live[name].model.warm()
+                        gc.freeze()  # kernels stay for good: looking them over again and again stops all threads
         return live
 
     def find(self, name: str) -> Live:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, func, select, update
 
 from polyarm.service.clock import Micros
-from polyarm.service.ledger import MINUTE, PLAYS, SUMS, Row, Sums, add_to_rollups, insert, write_many
+from polyarm.service.ledger import MINUTE, PLAYS, SUMS, Row, Sums, add_to_rollups, write_many
 from polyarm.service.messages import ExperimentSettings
 from polyarm.service.schema import changes, decisions, outcomes, reward_events
 
@@ -96,7 +96,7 @@ def close_due(connection: Connection, settings: ExperimentSettings, time: Micros
             added = (1, value, value**2, w, w * value, w**2, w**2 * value, (w * value) ** 2)
             for place, term in enumerate(added, len(PLAYS)):
                 entry[place] += term
-    write_many(connection, "add", insert(connection, outcomes), rows)
+    write_many(connection, outcomes, rows)
     add_to_rollups(connection, sums)
     return len(rows)
 

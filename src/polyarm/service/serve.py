@@ -15,6 +15,7 @@ from polyarm.service.database import open_database
 from polyarm.service.demo import NAME, SETTINGS, send_traffic
 from polyarm.service.messages import to_json
 
+SWITCH = 0.0005  # seconds after which a thread gives way: the writer waits for its turn at every statement
 DRAIN = 20  # seconds that requests under way get at the end
 
 
@@ -61,6 +62,7 @@ def serve(
         date_header=True,
         h11_max_incomplete_event_size=64 * 1024,
     )
+    sys.setswitchinterval(SWITCH)
     server, stop = uvicorn.Server(config), threading.Event()
     if demo:
         threading.Thread(
