@@ -1,4 +1,8 @@
-"""Aligned lists of docstrings, shown as lists: a name, two or more spaces, what it means, further lines indented."""
+"""Docstrings as Markdown.
+
+Aligned lists are shown as lists: a name, two or more spaces, what it means, further lines indented.  Examples are shown
+as sessions: lines from `>>>` to the next empty line.
+"""
 
 import re
 from typing import Any
@@ -15,7 +19,7 @@ class AlignedLists(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite one docstring."""
         if obj.docstring is not None:
-            obj.docstring.value = as_lists(obj.docstring.value)
+            obj.docstring.value = as_sessions(as_lists(obj.docstring.value))
 
 
 def as_lists(text: str) -> str:
@@ -33,3 +37,19 @@ def as_lists(text: str) -> str:
             lines += [*([""] if inside and line else []), line]
         inside = bool(entry or (inside and further))
     return "\n".join(lines)
+
+
+def as_sessions(text: str) -> str:
+    """The docstring with its examples as fenced blocks."""
+    lines: list[str] = []
+    inside = False
+    for line in [*text.splitlines(), ""]:
+        if line.startswith(">>>") and not inside:
+            lines += ["```pycon", line]
+            inside = True
+        elif inside and not line:
+            lines += ["```", ""]
+            inside = False
+        else:
+            lines.append(line)
+    return "\n".join(lines).rstrip("\n")

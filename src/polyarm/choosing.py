@@ -41,6 +41,19 @@ class PolicyDefaults(Policy[State]):
     """Inherit from it to write a policy with `init`, `choose` and `update` alone.
 
     `probabilities` is what a choice says of itself, or else the shares of the arms in `n_choices` choices.
+
+    >>> import numpy as np
+    >>> from polyarm import Choice
+    >>> class First(PolicyDefaults):
+    ...     n_arms, context_dim = 2, 1
+    ...     def init(self):
+    ...         return 0
+    ...     def choose(self, state, context, rng, eligible=None):
+    ...         return Choice(0, np.array([1.0, 0.0]))
+    ...     def update(self, state, context, arm, reward, rng):
+    ...         return state + 1
+    >>> First().probabilities(0, np.ones(1), np.random.default_rng(0)).tolist()
+    [1.0, 0.0]
     """
 
     n_choices: ClassVar[int] = 1000

@@ -21,7 +21,15 @@ CONTEXT_LIMIT = 1e8  # leverages x'Vx keep at least seven digits up to here
 
 
 class PolyarmError(Exception):
-    """Any error that polyarm raises on purpose."""
+    """Any error that polyarm raises on purpose.
+
+    >>> from polyarm import make_policy
+    >>> try:
+    ...     make_policy("linear", n_arms=0, context_dim=2)
+    ... except PolyarmError as error:
+    ...     print(error)
+    n_arms must be an integer of at least 1, got 0
+    """
 
 
 class InvalidArgument(PolyarmError, ValueError):

@@ -86,6 +86,14 @@ class MixtureRegressor(Estimator):
 
     After `fit`: `assignments_` (n_sweeps, n) holds the component of every sample after each sweep, numbered 0, 1, ...
     in order of first appearance; `n_components_` (n_sweeps,) their number; `n_features_in_` is d.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-1, 1, size=(60, 1))
+    >>> y = np.where(rng.random(60) < 0.5, 3.0, -3.0) * x[:, 0] + 0.1 * rng.standard_normal(60)
+    >>> regressor = MixtureRegressor().fit(x, y, seed=0)
+    >>> bool(regressor.predictive(np.array([0.8])).cdf(0.0) > 0.2)  # one hump above zero, one below
+    True
     """
 
     def __init__(

@@ -20,6 +20,13 @@ class Choice(NamedTuple):
 
     scores (n_arms,) is minus infinity for arms that were not eligible; probabilities (n_arms,) is filled in where it
     costs nothing, else ask `Policy.probabilities`.
+
+    >>> import numpy as np
+    >>> from polyarm import make_policy
+    >>> policy = make_policy("uniform", 2, 1)
+    >>> choice = policy.choose(policy.init(), np.ones(1), np.random.default_rng(0))
+    >>> choice.arm in (0, 1), choice.probabilities.tolist()
+    (True, [0.5, 0.5])
     """
 
     arm: int
@@ -32,6 +39,12 @@ class World(NamedTuple):
 
     contexts (T, d), rewards (T, A) and means (T, A): what arm a would have paid at step t, and its expectation (or what
     it was worth by another objective: environments.Judged).
+
+    >>> import numpy as np
+    >>> from polyarm import make_scenario
+    >>> world = make_scenario("mixture-a").environment.sample(5, np.random.default_rng(0))
+    >>> world.contexts.shape, world.rewards.shape == world.means.shape
+    ((5, 2), True)
     """
 
     contexts: Array
@@ -40,7 +53,14 @@ class World(NamedTuple):
 
 
 class RewardModel(Protocol[Params]):
-    """Frozen settings of one arm's generative model, told forwards."""
+    """Frozen settings of one arm's generative model, told forwards.
+
+    >>> import numpy as np
+    >>> from polyarm import LinearGaussian, NormalInverseGamma
+    >>> model: RewardModel = LinearGaussian(NormalInverseGamma(2, 0.0, 1.0, shape=3.0, scale=1.0))
+    >>> model.sample_params(np.random.default_rng(0)).weights.shape
+    (2,)
+    """
 
     def sample_params(self, rng: Rng) -> Params:
         """Parameters drawn from the prior."""
@@ -56,7 +76,13 @@ class RewardModel(Protocol[Params]):
 
 
 class Engine(Protocol[State]):
-    """The posterior of every arm: data in, posterior draws out.  State is a value; `update` owns what it is given."""
+    """The posterior of every arm: data in, posterior draws out.  State is a value; `update` owns what it is given.
+
+    >>> from polyarm import make_policy
+    >>> engine: Engine = make_policy("linear", n_arms=2, context_dim=3).engine
+    >>> engine.n_arms, engine.context_dim
+    (2, 3)
+    """
 
     @property
     def n_arms(self) -> int:
@@ -93,7 +119,14 @@ class Engine(Protocol[State]):
 
 
 class Policy(Protocol[State]):
-    """A rule that picks arms and learns from their rewards; `polyarm.PolicyDefaults` writes all but the first three."""
+    """A rule that picks arms and learns from their rewards; `polyarm.PolicyDefaults` writes all but the first three.
+
+    >>> import numpy as np
+    >>> from polyarm import make_policy
+    >>> policy: Policy = make_policy("linear", n_arms=2, context_dim=3)
+    >>> policy.choose(policy.init(), np.ones(3), np.random.default_rng(0)).arm in (0, 1)
+    True
+    """
 
     def init(self) -> State:
         """State before any reward."""
@@ -129,7 +162,13 @@ class Policy(Protocol[State]):
 
 
 class Environment(Protocol):
-    """A source of worlds."""
+    """A source of worlds.
+
+    >>> from polyarm import make_scenario
+    >>> environment: Environment = make_scenario("mixture-a").environment
+    >>> environment.n_arms, environment.context_dim
+    (2, 2)
+    """
 
     @property
     def n_arms(self) -> int:

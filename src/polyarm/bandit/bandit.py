@@ -64,6 +64,15 @@ class Bandit:
     log             a folder to which decisions are added as Parquet once their reward has come
 
     Any number of threads may use one bandit; a call that fails changes nothing.
+
+    >>> bandit = Bandit(arms=["red", "blue"], context={"evening": bool}, seed=7)
+    >>> decision = bandit.choose({"evening": True}, id="visit-1")
+    >>> decision.arm in bandit.arms
+    True
+    >>> bandit.learn(decision, 1.5)
+    True
+    >>> bandit.n_learnt, bandit.pending
+    (1, ())
     """
 
     def __init__(

@@ -21,6 +21,11 @@ class Decision:
     means          expected reward of every arm at that time; None where the policy has no model of them
     n_learnt       rewards learnt before it
     context        the context by column; None without one
+
+    >>> from polyarm import Bandit
+    >>> decision = Bandit(["red", "blue"], policy="uniform", seed=7).choose(id="visit-1")
+    >>> decision.id, decision.propensity, sorted(decision.probabilities)
+    ('visit-1', 0.5, ['blue', 'red'])
     """
 
     id: str

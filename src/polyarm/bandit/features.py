@@ -51,7 +51,13 @@ def require_finite_number(value: Any) -> float:
 
 @dataclass(frozen=True)
 class Number:
-    """A number of any unit; `optional` allows it to be missing."""
+    """A number of any unit; `optional` allows it to be missing.
+
+    >>> from polyarm import Bandit
+    >>> bandit = Bandit(["red", "blue"], {"age": Number(optional=True)}, seed=7)
+    >>> bandit.choose({"age": None}).context
+    {'age': None}
+    """
 
     optional: bool = False
     kind: ClassVar[str] = "number"
@@ -72,7 +78,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Flag:
-    """True or false."""
+    """True or false.
+
+    >>> from polyarm import Bandit
+    >>> bandit = Bandit(["red", "blue"], {"member": Flag(optional=True)}, seed=7)
+    >>> bandit.choose({"member": None}).context
+    {'member': None}
+    """
 
     optional: bool = False
     kind: ClassVar[str] = "flag"
@@ -96,7 +108,11 @@ class Flag:
 
 @dataclass(frozen=True)
 class Category:
-    """One of a fixed set of levels."""
+    """One of a fixed set of levels.
+
+    >>> Category(["phone", "tablet", "desktop"]).n_features
+    3
+    """
 
     levels: Sequence[str | int]
     optional: bool = False
@@ -139,7 +155,13 @@ class Category:
 
 @dataclass(frozen=True)
 class Cyclic:
-    """A number on a circle, such as the hour of the day: `Cyclic(24)`."""
+    """A number on a circle, such as the hour of the day: `Cyclic(24)`.
+
+    >>> from polyarm import Bandit
+    >>> bandit = Bandit(["red", "blue"], {"hour": Cyclic(24)}, seed=7)
+    >>> bandit.choose({"hour": 23.5}).context
+    {'hour': 23.5}
+    """
 
     period: float
     optional: bool = False

@@ -27,7 +27,13 @@ from polyarm.types import Environment
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """An environment, its name, its usual horizon, and the true number of components per arm if known."""
+    """An environment, its name, its usual horizon, and the true number of components per arm if known.
+
+    >>> from polyarm import make_scenario
+    >>> scenario = make_scenario("heavy-tailed")
+    >>> Scenario("short", scenario.environment, horizon=50).horizon
+    50
+    """
 
     name: str
     environment: Environment
@@ -165,7 +171,11 @@ CLASSES = "classes:"  # before the path of a classification table
 
 
 def scenario_names() -> list[str]:
-    """Every scenario with every setting, as `make_scenario` takes them."""
+    """Every scenario with every setting, as `make_scenario` takes them.
+
+    >>> "heavy-tailed" in scenario_names()
+    True
+    """
     return [f"{name}/{setting}".rstrip("/") for name, settings in SETTINGS.items() for setting in settings]
 
 
@@ -173,6 +183,10 @@ def make_scenario(name: str, data: str | Path | None = None) -> Scenario:
     """The scenario of that name, or the full-feedback table in that CSV or Parquet file.
 
     `classes:FILE.csv` is a classification table (see `from_classes`); `data` is a local copy of the oncology data.
+
+    >>> scenario = make_scenario("mixture-b")
+    >>> scenario.name, scenario.horizon
+    ('mixture-b', 1000)
     """
     if name.startswith(CLASSES):
         path = Path(name.removeprefix(CLASSES))

@@ -63,6 +63,11 @@ def evaluate(
                 data with a method predict(contexts) -> (n, n_arms)
     min_propensity   smallest propensity that the logger allows (default: the smallest seen)
     clip, switch     limits of the weights for `clipped` and `switch` (default: the square root of the number of rows)
+
+    >>> log = {"arm": ["red", "blue"] * 50, "reward": [0.0, 1.0] * 50, "propensity": [0.5] * 100}
+    >>> found = evaluate(log, "arm:blue", "snips")
+    >>> found["arm:blue", "snips"].value
+    1.0
     """
     settings = Settings.of(estimators, interval, level, clip, switch, reward_range, min_propensity, seed)
     names = Names(arm, reward, propensity, probabilities, id, time, None if context is None else tuple(context))

@@ -79,6 +79,10 @@ def compare(
     With more than one worker, call it under `if __name__ == "__main__":`: each worker imports your script.
     `only` runs the one realisation of that number; `device` ("cpu" or "gpu") is for networks.  With another `objective`
     than the mean regret is measured in it, and policies that can play for it do.
+
+    >>> found = compare("mixture-a", ["uniform", "linear"], realizations=2, horizon=20, seed=0)
+    >>> sorted(found.results.labels)
+    ['linear', 'uniform']
     """
     study = make_study(judged_by(scenario, objective), policies, realizations, horizon, seed, only, device)
     labels = [contender.label for contender in study.contenders]

@@ -27,7 +27,14 @@ def policy_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A named policy with options, or a user's own factory `(n_arms, context_dim) -> Policy`."""
+    """A named policy with options, or a user's own factory `(n_arms, context_dim) -> Policy`.
+
+    >>> from polyarm import Uniform
+    >>> Contender("dirichlet", options=(("concentration", 0.5),)).name
+    'dirichlet'
+    >>> Contender("mine", factory=Uniform).name
+    'mine'
+    """
 
     name: str
     options: Options = ()

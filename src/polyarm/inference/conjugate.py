@@ -41,7 +41,16 @@ class ConjugateState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConjugateEngine(MomentDefaults):
-    """Linear-Gaussian rewards with known or unknown noise variance; a constant context makes them Gaussian."""
+    """Linear-Gaussian rewards with known or unknown noise variance; a constant context makes them Gaussian.
+
+    >>> import numpy as np
+    >>> from polyarm import LinearGaussian, NormalInverseGamma
+    >>> arm = LinearGaussian(NormalInverseGamma(dim=1, mean=0.0, covariance=1.0, shape=1.0, scale=1.0))
+    >>> engine = ConjugateEngine([arm, arm])
+    >>> state = engine.update(engine.init(), np.ones(1), 0, 3.0, np.random.default_rng(0))
+    >>> engine.expected_means(state, np.ones(1)).round(6).tolist()
+    [1.5, 0.0]
+    """
 
     arms: Sequence[LinearGaussian]
     _laws: Array = field(init=False, repr=False)

@@ -120,6 +120,14 @@ class HierarchicalEngine:
 
     learn_concentration          (shape, rate) of a Gamma prior: one concentration of all arms is redrawn as we go
     learn_shared_concentration   the same for the menu's concentration
+
+    >>> import numpy as np
+    >>> from polyarm import HierarchicalMixture, NormalInverseGamma
+    >>> base = NormalInverseGamma(dim=1, mean=0.0, covariance=1.0, shape=1.0, scale=1.0)
+    >>> engine = HierarchicalEngine(HierarchicalMixture(base), n_arms=2)
+    >>> state = engine.update(engine.init(), np.ones(1), 0, 3.0, np.random.default_rng(0))
+    >>> bool(engine.expected_means(state, np.ones(1))[1] > 0)  # the other arm shares its components
+    True
     """
 
     model: HierarchicalMixture

@@ -159,6 +159,14 @@ class GibbsEngine:
                           they are in its statistics, and the state stops growing
     half_life             the past of every arm loses half its weight in so many steps of the bandit: soft counts that
                           fade eight times per half-life, for rewards that drift
+
+    >>> import numpy as np
+    >>> from polyarm import LinearMixture, NormalInverseGamma
+    >>> arm = LinearMixture(NormalInverseGamma(dim=1, mean=0.0, covariance=1.0, shape=1.0, scale=1.0))
+    >>> engine, rng = GibbsEngine([arm, arm]), np.random.default_rng(0)
+    >>> state = engine.update(engine.init(), np.ones(1), 0, 3.0, rng)
+    >>> engine.n_components(state).tolist(), engine.draw_means(state, np.ones(1), 5, rng).shape
+    ([1, 0], (5, 2))
     """
 
     arms: Sequence[LinearMixture]

@@ -97,6 +97,14 @@ class ParticleEngine:
 
     It keeps no history.  The posterior is exact as long as every seating fits: until n rewards of an arm for
     n_particles of at least Bell(n); then past seatings are never revised, and the error grows slowly with n.
+
+    >>> import numpy as np
+    >>> from polyarm import LinearMixture, NormalInverseGamma
+    >>> arm = LinearMixture(NormalInverseGamma(dim=1, mean=0.0, covariance=1.0, shape=1.0, scale=1.0))
+    >>> engine, rng = ParticleEngine([arm, arm], n_particles=20), np.random.default_rng(0)
+    >>> state = engine.update(engine.init(), np.ones(1), 0, 3.0, rng)
+    >>> engine.draw_means(state, np.ones(1), 5, rng).shape
+    (5, 2)
     """
 
     arms: Sequence[LinearMixture]

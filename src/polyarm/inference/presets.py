@@ -40,12 +40,22 @@ ENGINES: dict[str, Callable[..., AnyEngine]] = {
 
 
 def engine_names() -> tuple[str, ...]:
-    """Names of the engines."""
+    """Names of the engines.
+
+    >>> "gibbs" in engine_names()
+    True
+    """
     return tuple(ENGINES)
 
 
 def make_engine(name: str, arms: Sequence[LinearMixture], **options: Any) -> AnyEngine:
-    """The engine of that name for these arms; options are its settings."""
+    """The engine of that name for these arms; options are its settings.
+
+    >>> from polyarm import LinearMixture, NormalInverseGamma
+    >>> arm = LinearMixture(NormalInverseGamma(dim=2, mean=0.0, covariance=1.0, shape=1.0, scale=1.0))
+    >>> make_engine("particles", [arm, arm], n_particles=50).n_arms
+    2
+    """
     build = ENGINES[require_name(name, engine_names(), "engine")]
     require(all(not option.startswith("_") for option in options), "options", "settings of the engine", options)
     try:

@@ -112,6 +112,13 @@ class RobustEngine:
                   its sums, and the state stops growing
     half_life     the past of every arm loses half its weight in so many steps of the bandit: sums and counts fade eight
                   times per half-life, for rewards that drift
+
+    >>> import numpy as np
+    >>> from polyarm import RobustMixture
+    >>> engine, rng = RobustEngine(RobustMixture(n_arms=2, context_dim=1)), np.random.default_rng(0)
+    >>> state = engine.update(engine.init(), np.ones(1), 0, 3.0, rng)
+    >>> engine.moments(state, np.ones(1)).shape
+    (2, 2)
     """
 
     model: RobustMixture

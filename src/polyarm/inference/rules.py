@@ -12,6 +12,10 @@ class Budget:
     An arm with n < `young` rewards makes (young/n)^2 times as many: then a reward still changes the seating as a whole,
     and the chain would lag behind its posterior (docs/decisions/0022).
     `split_merge` proposals, whose cost grows with n, follow with probability min(1, moves/n).
+
+    >>> from polyarm import make_policy
+    >>> make_policy("dirichlet", 2, 2).engine.rule
+    Budget(moves=64, split_merge=0, young=320)
     """
 
     moves: int = 64
@@ -35,6 +39,11 @@ class Sweeps:
     The paper's Gibbs_max = G counts the seating as its first iteration: max_sweeps = G - 1.
     `split_merge` proposals follow each sweep; stopping on the joint density biases the chain a little, tolerance 0
     does not stop.
+
+    >>> from polyarm import GibbsEngine, LinearMixture, NormalInverseGamma
+    >>> arms = [LinearMixture(NormalInverseGamma(dim=2, mean=0.0, covariance=1.0, shape=1.0, scale=1.0))] * 2
+    >>> GibbsEngine(arms, rule=Sweeps(max_sweeps=5)).n_arms
+    2
     """
 
     max_sweeps: int = 9

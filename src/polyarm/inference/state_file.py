@@ -55,6 +55,13 @@ def save_state(path: str | Path, state: Any, policy: AnyPolicy | AnyEngine | Non
     """Write a state to one file; an interrupted write leaves the old file whole.
 
     With the policy, or engine, that it belongs to, the file also carries all its settings.
+
+    >>> import tempfile
+    >>> from polyarm import make_policy
+    >>> policy = make_policy("linear", 2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_state(f"{folder}/state.npz", policy.init(), policy).name
+    'state.npz'
     """
     target = require_writable_parent(path)
     require_sound(state)
@@ -98,6 +105,15 @@ def load_state(path: str | Path, like: Any = None, policy: AnyPolicy | AnyEngine
 
     A state goes on with another `memory` or `half_life` than it was saved with; with any other difference in the
     settings that its numbers owe their meaning to, and with `policy` in any other difference, it is refused.
+
+    >>> import tempfile
+    >>> from polyarm import make_policy, save_state
+    >>> policy = make_policy("linear", 2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_state(f"{folder}/state.npz", policy.init(), policy)
+    ...     state = load_state(path, policy=policy)
+    >>> type(state).__name__ == type(policy.init()).__name__
+    True
     """
     require(like is not None or policy is not None, "policy", "given, or a state in `like`", None)
     wanted: Any = policy.init() if like is None and policy is not None else like

@@ -47,6 +47,14 @@ class StudentEngine:
 
     After a reward its arm makes `n_sweeps` full Gibbs sweeps, so that an update costs n d^2 for an arm with n rewards;
     a draw of the means costs d^2 per arm and is exact given the precisions.  The base's scale is that of s^2.
+
+    >>> import numpy as np
+    >>> from polyarm import LinearGaussian, NormalInverseGamma
+    >>> arm = LinearGaussian(NormalInverseGamma(dim=1, mean=0.0, covariance=1.0, shape=1.0, scale=1.0))
+    >>> engine, rng = StudentEngine([arm, arm], dof=3.0), np.random.default_rng(0)
+    >>> state = engine.update(engine.init(), np.ones(1), 0, 3.0, rng)
+    >>> engine.draw_means(state, np.ones(1), 5, rng).shape
+    (5, 2)
     """
 
     arms: Sequence[LinearGaussian]

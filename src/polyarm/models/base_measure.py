@@ -21,6 +21,9 @@ class NormalInverseGamma:
     """Prior of a component: w ~ N(mean, s2 covariance), s2 ~ IG(shape, scale).
 
     A number for `mean` stands for every coefficient, a number for `covariance` for a multiple of the identity.
+
+    >>> NormalInverseGamma(dim=2, mean=0.0, covariance=1.0, shape=1.0, scale=1.0).covariance.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     dim: int

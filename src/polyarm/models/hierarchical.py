@@ -15,6 +15,11 @@ class HierarchicalMixture:
     """G0 ~ PY(shared_discount, shared_concentration, base), and for every arm G_a ~ PY(discount, concentration, G0).
 
     Discounts of 0 make it the hierarchical Dirichlet process (the paper's appendix A; Teh et al. 2006).
+
+    >>> from polyarm import NormalInverseGamma
+    >>> base = NormalInverseGamma(dim=2, mean=0.0, covariance=1.0, shape=1.0, scale=1.0)
+    >>> HierarchicalMixture(base, shared_concentration=2.0).concentration
+    1.0
     """
 
     base: NormalInverseGamma

@@ -19,7 +19,13 @@ class LinearParams(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearGaussian:
-    """y ~ N(x'w, s2) with (w, s2) from the base measure; `noise_var` fixes s2 where it is known."""
+    """y ~ N(x'w, s2) with (w, s2) from the base measure; `noise_var` fixes s2 where it is known.
+
+    >>> from polyarm import NormalInverseGamma
+    >>> base = NormalInverseGamma(dim=2, mean=0.0, covariance=1.0, shape=1.0, scale=1.0)
+    >>> LinearGaussian(base, noise_var=0.5).noise_var
+    0.5
+    """
 
     base: NormalInverseGamma
     noise_var: float | None = None

@@ -26,6 +26,14 @@ class LinearMixture:
     """G ~ PY(discount, concentration, base), (w, s2) ~ G, y ~ N(x'w, s2).
 
     discount 0 is the Dirichlet process.  `LinearMixture.finite` is the mixture of a known number of components.
+
+    >>> import numpy as np
+    >>> from polyarm import NormalInverseGamma
+    >>> base = NormalInverseGamma(dim=2, mean=0.0, covariance=1.0, shape=3.0, scale=1.0)
+    >>> model = LinearMixture(base, concentration=0.5)
+    >>> parameters = model.sample_params(np.random.default_rng(0))
+    >>> parameters.coefficients.shape[1], round(float(parameters.weights.sum()), 3)
+    (2, 1.0)
     """
 
     base: NormalInverseGamma

@@ -21,7 +21,12 @@ def number_of(value: float) -> str:
 
 
 class Objective(ABC):
-    """A functional of the distribution of an arm's reward; the arm of the highest value is the best."""
+    """A functional of the distribution of an arm's reward; the arm of the highest value is the best.
+
+    >>> from polyarm import Quantile
+    >>> isinstance(Quantile(0.5), Objective)
+    True
+    """
 
     @property
     @abstractmethod
@@ -52,7 +57,12 @@ class Mean(Objective):
 
 @dataclass(frozen=True)
 class Quantile(Objective):
-    """The reward that a share p of all rewards does not exceed."""
+    """The reward that a share p of all rewards does not exceed.
+
+    >>> from polyarm import Bandit
+    >>> Bandit(["red", "blue"], objective="quantile:0.1", seed=7).settings.objective == str(Quantile(0.1))
+    True
+    """
 
     p: float
 
@@ -70,7 +80,12 @@ class Quantile(Objective):
 
 @dataclass(frozen=True)
 class ExpectedShortfall(Objective):
-    """The mean of the worst share p of all rewards."""
+    """The mean of the worst share p of all rewards.
+
+    >>> from polyarm import make_policy
+    >>> make_policy("linear", 2, 2, objective=ExpectedShortfall(0.1)).objective
+    ExpectedShortfall(p=0.1)
+    """
 
     p: float
 
@@ -88,7 +103,12 @@ class ExpectedShortfall(Objective):
 
 @dataclass(frozen=True)
 class ProbabilityAbove(Objective):
-    """The probability that a reward exceeds a value."""
+    """The probability that a reward exceeds a value.
+
+    >>> from polyarm import Bandit
+    >>> Bandit(["red", "blue"], objective=ProbabilityAbove(5.0), seed=7).settings.objective
+    'above:5.0'
+    """
 
     value: float
 
@@ -109,6 +129,10 @@ class ExponentialUtility(Objective):
     """The sure reward that has the same utility -exp(-risk_aversion y) as the uncertain one (certainty equivalent).
 
     It tends to the mean as the aversion to risk tends to 0; a negative one seeks risk.
+
+    >>> from polyarm import Bandit
+    >>> Bandit(["red", "blue"], objective=ExponentialUtility(0.5), seed=7).settings.objective
+    'utility:0.5'
     """
 
     risk_aversion: float

@@ -41,6 +41,9 @@ class RobustMixture:
     Weights depend on the context: where component k is in charge, contexts in standard units are N(m_k, I) with
     m_k ~ N(0, tau I), tau ~ IG(place_shape, place_scale), or fixed at place_scale where place_shape is 0.
     With tau = 0, and in a model without intercept, they do not.
+
+    >>> RobustMixture(n_arms=3, context_dim=2).intercept
+    True
     """
 
     n_arms: int

@@ -15,7 +15,13 @@ SETTLED = 1e-14  # relative error of the probability at which that search stops
 
 @dataclass(frozen=True, eq=False)
 class StudentMixture:
-    """sum_k weights[k] t(dof[k], location[k], scale[k]); infinite degrees of freedom make a component normal."""
+    """sum_k weights[k] t(dof[k], location[k], scale[k]); infinite degrees of freedom make a component normal.
+
+    >>> import numpy as np
+    >>> mixture = StudentMixture(np.array([0.5, 0.5]), np.full(2, np.inf), np.array([-1.0, 1.0]), np.ones(2))
+    >>> float(mixture.mean()), round(float(mixture.cdf(0.0)), 6)
+    (0.0, 0.5)
+    """
 
     weights: Array
     dof: Array

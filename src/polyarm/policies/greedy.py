@@ -8,7 +8,15 @@ from polyarm.types import Array, Choice, Engine, Mask, Rng, State
 
 @dataclass(frozen=True)
 class Greedy(PolicyDefaults[State]):
-    """Play the arm whose mean reward has the highest posterior expectation; it never explores."""
+    """Play the arm whose mean reward has the highest posterior expectation; it never explores.
+
+    >>> import numpy as np
+    >>> from polyarm import make_policy
+    >>> policy, rng = Greedy(make_policy("linear", 2, 1).engine), np.random.default_rng(0)
+    >>> state = policy.update(policy.init(), np.ones(1), 1, 3.0, rng)
+    >>> policy.choose(state, np.ones(1), rng).arm
+    1
+    """
 
     engine: Engine[State]
 

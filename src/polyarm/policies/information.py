@@ -38,6 +38,13 @@ class InformationDirected(PolicyDefaults[State]):
     over `n_draws` draws.  A choice's scores are those of a race: an arm's share in the best mix over an Exp(1) draw.
     The mix depends on the draws; `probabilities` averages it over `n_rounds` sets of them.  With another `objective`
     than the mean, regret and information are those of the engine's own draws of the objective.
+
+    >>> import numpy as np
+    >>> from polyarm import make_policy
+    >>> policy = InformationDirected(make_policy("nonparametric", 3, 2).engine)
+    >>> choice = policy.choose(policy.init(), np.ones(2), np.random.default_rng(0))
+    >>> round(float(choice.probabilities.sum()), 9)
+    1.0
     """
 
     engine: MomentEngine[State]

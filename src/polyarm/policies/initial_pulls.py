@@ -23,6 +23,16 @@ class InitialPulls(PolicyDefaults[InitialPullsState]):
 
     Where the arm whose turn it is may not be played, the next one that may be is.  An arm that is added when all have
     had their turn is left to the inner policy.
+
+    >>> import numpy as np
+    >>> from polyarm import Uniform
+    >>> policy, rng = InitialPulls(Uniform(3, 1), n_arms=3, pulls=1), np.random.default_rng(0)
+    >>> state, arms = policy.init(), []
+    >>> for _ in range(3):
+    ...     arms.append(policy.choose(state, np.ones(1), rng).arm)
+    ...     state = policy.update(state, np.ones(1), arms[-1], 0.0, rng)
+    >>> arms
+    [0, 1, 2]
     """
 
     policy: AnyPolicy

@@ -24,6 +24,12 @@ class OptimisticSampling(PolicyDefaults[OptimisticState]):
     `optimism` lifts a draw below an arm's posterior mean to that mean (May et al. 2012); `temper` multiplies the draw's
     distance from it; an arm with fewer than min(floor, t / (4 n_arms)) pulls after t rewards is pulled at once.
     `probabilities` counts the best in `n_draws` draws.
+
+    >>> import numpy as np
+    >>> from polyarm import make_policy
+    >>> policy = OptimisticSampling(make_policy("linear", 3, 2).engine)
+    >>> policy.choose(policy.init(), np.ones(2), np.random.default_rng(0)).arm in range(3)
+    True
     """
 
     engine: AnyEngine

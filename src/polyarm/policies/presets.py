@@ -265,7 +265,11 @@ def network_names() -> tuple[str, ...]:
 
 
 def policy_names() -> tuple[str, ...]:
-    """Names of all policies, as `make_policy` takes them."""
+    """Names of all policies, as `make_policy` takes them.
+
+    >>> {"nonparametric", "linear", "uniform"} <= set(policy_names())
+    True
+    """
     return (*PRESETS, *network_names())
 
 
@@ -274,6 +278,12 @@ def make_policy(name: str, n_arms: int, context_dim: int, **options: Any) -> Any
 
     The option `objective` is what it judges arms by: "mean", Quantile(p), ExpectedShortfall(p), ProbabilityAbove(v),
     ExponentialUtility(risk_aversion), or one of these as text, such as "quantile:0.1".
+
+    >>> import numpy as np
+    >>> policy, rng = make_policy("nonparametric", n_arms=3, context_dim=2), np.random.default_rng(0)
+    >>> state = policy.init()
+    >>> choice = policy.choose(state, np.ones(2), rng)
+    >>> state = policy.update(state, np.ones(2), choice.arm, 1.5, rng)
     """
     objective: ObjectiveLike = options.pop("objective", "mean")
     require_name(name, policy_names(), "policy")

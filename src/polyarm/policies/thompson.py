@@ -15,6 +15,13 @@ class ThompsonSampling(PolicyDefaults[State]):
     """Play the arm that is best in one joint posterior draw; `probabilities` counts the best in `n_draws` of them.
 
     Best by its mean reward, or by another `objective` that the engine draws.
+
+    >>> import numpy as np
+    >>> from polyarm import make_policy
+    >>> policy = ThompsonSampling(make_policy("linear", 2, 1).engine, n_draws=100)
+    >>> share = policy.probabilities(policy.init(), np.ones(1), np.random.default_rng(0))
+    >>> round(float(share.sum()), 9)
+    1.0
     """
 
     engine: Engine[State]

@@ -24,6 +24,12 @@ class BayesUCB(PolicyDefaults[BayesUCBState]):
 
     Kaufmann, Cappe & Garivier 2012, with quantiles of `n_draws` posterior draws; without a horizon the logarithm is
     left out (c = 0), which is their recommendation.
+
+    >>> import numpy as np
+    >>> from polyarm import make_policy
+    >>> policy = BayesUCB(make_policy("linear", 3, 2).engine, n_draws=50)
+    >>> policy.choose(policy.init(), np.ones(2), np.random.default_rng(0)).arm in range(3)
+    True
     """
 
     n_choices: ClassVar[int] = 100  # each of them takes n_draws draws

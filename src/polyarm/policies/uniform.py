@@ -24,7 +24,13 @@ class NoState(NamedTuple):
 
 @dataclass(frozen=True)
 class Uniform(PolicyDefaults[NoState]):
-    """Play every arm with the same probability."""
+    """Play every arm with the same probability.
+
+    >>> import numpy as np
+    >>> policy = Uniform(n_arms=4, context_dim=1)
+    >>> policy.probabilities(policy.init(), np.ones(1), np.random.default_rng(0)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
 
     n_arms: int
     context_dim: int
