@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 
 from polyarm.errors import InvalidArgument, NumericalFailure, PolyarmError
-from polyarm.inference import GibbsEngine, RobustEngine, Sweeps, robust
+from polyarm.inference import GibbsEngine, RobustEngine, Sweeps, franchise, generalized, particles, robust, variational
 from polyarm.inference.door import require_sound
+from polyarm.inference.generalized import GeneralizedEngine
+from polyarm.inference.student import StudentEngine
 from polyarm.kernels import robust as kernels
-from polyarm.kernels.component import SCALE
+from polyarm.kernels.component import COUNT as REWARDS
+from polyarm.kernels.component import LOG_DET, MEAN, MOVES, SCALE
 from polyarm.kernels.robust_component import COUNT, VAR, sxx_row, sxy_row, w_row
 from polyarm.kernels.robust_scales import LAM, NOISE
 from polyarm.models import LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.policies import make_policy
-from tests.contracts.states import bits, fed, rewards
+from tests.contracts.engines import ENGINES
+from tests.contracts.states import bits, fed, rewards, suited
 
 X = np.array([0.5, -0.5])
 ROBUST = RobustEngine(RobustMixture(2, 2), 8, 4)
@@ -111,3 +115,131 @@ def test_clicks_never_break_a_state(shares: tuple[float, ...]) -> None:
         if t % 250 == 0:
             require_sound(state)
     require_sound(state)
+
+
+def spoil(state: Any, value: float) -> None:
+    """Put a number that is none into what the first arm has learnt."""
+    if hasattr(state, "seatings"):
+        state.seatings[0].table[LOG_DET, 0] = value
+    elif hasattr(state, "dishes"):
+        state.dishes[SCALE, 0] = value
+    elif hasattr(state, "covariances"):
+        state.centres[0, 0] = value
+    else:
+        state.roots[0, 0, 0] = value
+
+
+OTHERS = ["variational", "hierarchical", "student", "logistic", "poisson", "ordinal", "gamma"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_states_whose_numbers_failed_are_mended_from_their_rewards(name: str, value: float) -> None:
+    engine, rng = ENGINES[name](2, 2), np.random.default_rng(3)
+    state = after(engine, 40)
+    spoil(state, value)
+    with np.errstate(all="ignore"):
+        state = engine.update(state, X, 0, suited(engine, 1.0), rng)
+    require_sound(state)
+    for t in range(10):
+        state = engine.update(state, X, t % 2, suited(engine, float(t % 3)), rng)
+    require_sound(state)
+    assert np.isfinite(engine.draw_means(state, X, 3, rng)).all()
+
+
+def test_a_mended_seating_is_that_of_the_responsibilities() -> None:
+    engine: Any = ENGINES["variational"](2, 2)
+    state = after(engine, 40)
+    good = state.seatings[0].table.copy()
+    state.seatings[0].table[MEAN:] = np.nan
+    assert engine._mended(state.seatings[0], 0)
+    np.testing.assert_allclose(state.seatings[0].table[:MOVES], good[:MOVES], rtol=1e-6, atol=1e-6)
+    used = good[REWARDS] > 1e-6
+    np.testing.assert_allclose(state.seatings[0].table[MEAN:, used], good[MEAN:, used], rtol=1e-6, atol=1e-6)
+    state.seatings[0].responsibilities[0, 0] = np.nan
+    assert not engine._mended(state.seatings[0], 0)
+
+
+def test_mended_dishes_are_those_of_the_rewards() -> None:
+    engine: Any = ENGINES["hierarchical"](2, 2)
+    state = after(engine, 40)
+    good, K = state.dishes.copy(), int(state.size[0])
+    state.dishes[MEAN:, :K] = np.nan
+    assert engine._mended(state)
+    np.testing.assert_allclose(state.dishes[MEAN:, :K], good[MEAN:, :K], rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(state.dishes[REWARDS, :K], good[REWARDS, :K])
+
+
+def test_mended_lines_start_from_equal_precisions() -> None:
+    engine: Any = ENGINES["student"](2, 2)
+    state = after(engine, 40)
+    state.rows[0][3, -1] = np.nan
+    assert not engine._sound(state, 0)
+    assert engine._mended(state, 0)
+    rows = state.rows[0][: state.counts[0]]
+    prior = engine.arms[0].base.root
+    expected = prior.T @ prior + rows[:, :-1].T @ rows[:, :-1]
+    np.testing.assert_allclose(np.triu(state.roots[0]).T @ np.triu(state.roots[0]), expected, rtol=1e-9)
+    rows[5, -1] = 0.0
+    assert not engine._sound(state, 0)
+
+
+def test_mended_coefficients_are_fitted_from_the_prior() -> None:
+    for name in ("ordinal", "poisson"):
+        engine: Any = ENGINES[name](2, 2)
+        state = after(engine, 40)
+        good = [part.copy() for part in (state.centres, state.covariances)]
+        state.centres[:] = np.nan
+        assert not generalized.is_sound(state)
+        assert engine._mended(state)
+        np.testing.assert_allclose(state.centres, good[0], atol=0.05)
+        np.testing.assert_allclose(state.covariances, good[1], atol=0.05)
+        state.extra[:] = np.nan
+        assert engine._mended(state)
+        np.testing.assert_array_equal(state.extra, engine.init().extra)
+        state.covariances[1, 0, 0] = 0.0
+        assert not generalized.is_sound(state)
+
+
+@pytest.mark.parametrize("name", ["particles", *OTHERS])
+def test_a_large_reward_that_no_engine_can_learn_leaves_the_state_as_it_was(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, rng = ENGINES[name](2, 2), np.random.default_rng(0)
+    reward = {"logistic": 1.0, "ordinal": 3.0}.get(name, 1e50)
+    state = after(engine, 32)
+    before = bits(state)
+    monkeypatch.setattr("polyarm.inference.failure.LARGE", 0.5)  # every reward is large
+    for module in (particles, variational, franchise):
+        monkeypatch.setattr(module, "finite_columns", unmendable)
+    monkeypatch.setattr(generalized, "is_sound", unmendable)
+    monkeypatch.setattr(StudentEngine, "_sound", unmendable)
+    with pytest.raises(NumericalFailure, match=r"reward must be one whose sums are finite, got [13]"):
+        engine.update(state, X, 0, reward, rng)
+    assert bits(state) == before
+    monkeypatch.undo()
+    require_sound(engine.update(state, X, 0, 1.0, rng))
+
+
+def test_a_cloud_whose_numbers_failed_is_refused() -> None:
+    """Particles keep no rewards to begin again from."""
+    engine, rng = ENGINES["particles"](2, 2), np.random.default_rng(0)
+    state = after(engine, 30)
+    state.clouds[0].log_evidence[0] = np.nan
+    with pytest.raises(NumericalFailure):
+        engine.update(state, X, 0, 1.0, rng)
+    with pytest.raises(InvalidArgument):
+        engine.draw_means(state, X, 1, rng)
+
+
+@pytest.mark.parametrize("seed", [7, 10, 13])
+def test_marks_at_absurd_contexts_keep_their_cut_points(seed: int) -> None:
+    """All marks are the lowest or the highest, and predictors are huge: Newton's steps used to have no bounds."""
+    engine, rng = GeneralizedEngine(2, 2, "ordinal"), np.random.default_rng(seed)
+    state = engine.init()
+    for t in range(60):
+        x = 10.0 ** rng.uniform(0, 6.9) * rng.choice([-1.0, 1.0], 2) * rng.choice([0.0, 1e-170, 1.0], 2)
+        state = engine.update(state, x, t % 2, float(rng.choice([1.0, 5.0])), rng)
+        require_sound(state)
+    engine.require_fit(state)
+    assert np.isfinite(engine.draw_means(state, X, 3, rng)).all()

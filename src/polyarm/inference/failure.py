@@ -4,12 +4,14 @@ An update changes arrays in place.  Rewards that may overflow products of sums o
 arrays are copied first and put back if need be; any other failure is mended from the rewards that are kept.
 """
 
+import math
 from typing import Any, NoReturn
 
 import numpy as np
 
 from polyarm.errors import NumericalFailure
 from polyarm.inference.door import copied
+from polyarm.types import Array
 
 LARGE = 1e30  # below this, eighth powers of rewards are far from overflow
 
@@ -17,6 +19,11 @@ LARGE = 1e30  # below this, eighth powers of rewards are far from overflow
 def backup_of(state: Any, reward: float) -> Any:
     """A copy of the state where the reward is so large that it may not be learnt, else nothing."""
     return None if -LARGE < reward < LARGE else copied(state)
+
+
+def all_finite(*arrays: Array) -> bool:
+    """Whether every number is finite: a sum keeps what is none."""
+    return all(math.isfinite(float(np.add.reduce(array, axis=None))) for array in arrays)
 
 
 def put_back(state: Any, backup: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.failure import backup_of, give_up
 from polyarm.inference.gibbs import FIRST_CAPACITY, REDRAW_EVERY, Prior, grown, prior_of, require_pair
 from polyarm.inference.predictive import student_mixture
 from polyarm.inference.state_checks import (
@@ -23,7 +24,8 @@ from polyarm.inference.state_checks import (
 from polyarm.kernels import franchise as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import COUNT
-from polyarm.kernels.gibbs import ROWS
+from polyarm.kernels.finite import finite_columns
+from polyarm.kernels.gibbs import ROWS, rebuild_components
 from polyarm.kernels.hyperparameters import redraw
 from polyarm.models import HierarchicalMixture, LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
@@ -220,16 +222,26 @@ class HierarchicalEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         self._door.last = NOTHING
+        given, backup = state, backup_of(state, y)
         state = self._with_room(state)
         kernels.learn(*self._arrays(state), a, x, y, stream(rng))
         n = int(state.size[ROWS])
         state = self._move_rewards(state, min(self.moves, 10 * n), rng)
         if self.table_moves and rng.random() * n < self.moves:
             state = self._move_tables(state, self.table_moves, rng)
+        if not finite_columns(state.dishes, int(state.size[0])) and not self._mended(state):
+            give_up(given, backup, y)
         self._door.last = state
         if n < REDRAW_EVERY or n % REDRAW_EVERY == 0:
             self.redraw_hyperparameters(state, rng)
         return state
+
+    def _mended(self, state: FranchiseState) -> bool:
+        """Compute every dish afresh from its rewards, in place; tell whether all are finite now."""
+        dishes, labels, size = state.dishes[None], state.labels[None], state.size[None]
+        column, root, law = (part[None] for part in self._prior)
+        rebuild_components(dishes, labels, size, column, root, law, state.data, state.z, 0)
+        return bool(finite_columns(state.dishes, int(state.size[0])))
 
     def redraw_hyperparameters(self, state: FranchiseState, rng: Rng) -> None:
         """Draw the concentrations that are learned: given every arm's tables, and given the menu; in place."""

@@ -19,6 +19,7 @@ from polyarm.errors import (
     require_reward,
 )
 from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.failure import all_finite, backup_of, give_up
 from polyarm.inference.moments import MomentDefaults
 from polyarm.inference.state_checks import require_above, require_numbers, require_range
 from polyarm.kernels import generalized as kernels
@@ -63,6 +64,12 @@ class GeneralizedState(NamedTuple):
     def growing_axes() -> dict[str, tuple[int, ...]]:
         """Axes that double when full: see state_file."""
         return {"rows": (0,)}
+
+
+def is_sound(state: GeneralizedState) -> bool:
+    """Whether centres, covariances and what the arms share are finite, and variances above 0."""
+    variances = state.covariances.diagonal(axis1=1, axis2=2)
+    return all_finite(state.centres, state.covariances, state.extra) and bool(variances.min() > 0.0)
 
 
 def is_due(n: int) -> bool:
@@ -157,6 +164,7 @@ class GeneralizedEngine(MomentDefaults):
         if state is not self._door.last:
             self._door.check(self, state)
         self._door.last = NOTHING
+        given, backup = state, backup_of(state, y)
         n, d = int(state.counts[a]), self.context_dim
         if n == len(state.rows[a]):
             rows = list(state.rows)
@@ -173,8 +181,20 @@ class GeneralizedEngine(MomentDefaults):
             kernels.add(*law, row, state.centres[a], state.covariances[a])
         if self.family in ("ordinal", "gamma") and is_due(int(state.counts.sum())):
             self._fit_shared(state)
+        if not is_sound(state) and not self._mended(state):
+            give_up(given, backup, reward)
         self._door.last = state
         return state
+
+    def _mended(self, state: GeneralizedState) -> bool:
+        """Fit every arm again, starting from the prior, in place; tell whether all is finite now."""
+        fresh = self.init()
+        if not all_finite(state.extra):
+            state.extra[:] = fresh.extra
+        state.centres[:], state.covariances[:] = fresh.centres, fresh.covariances
+        for arm in np.flatnonzero(state.counts):
+            self._fit(state, int(arm))
+        return is_sound(state)
 
     def _fit(self, state: GeneralizedState, arm: int) -> None:
         data, n = state.rows[arm], int(state.counts[arm])

@@ -9,6 +9,7 @@ import numpy as np
 from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.failure import all_finite, backup_of, give_up
 from polyarm.inference.gibbs import Prior, grown, prior_of
 from polyarm.inference.predictive import student_mixture
 from polyarm.inference.state_checks import (
@@ -24,7 +25,8 @@ from polyarm.kernels import means
 from polyarm.kernels import particles as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import COUNT, LANES, n_rows
-from polyarm.kernels.particles import PARTICLES
+from polyarm.kernels.finite import finite_columns
+from polyarm.kernels.particles import PARTICLES, POOL
 from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, Codes, IntArray, Rng
 
@@ -160,13 +162,17 @@ class ParticleEngine:
         """State after one reward."""
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        data = np.append(x, (require_reward(reward), 0.0))[None]
+        y = require_reward(reward)
+        data = np.append(x, (y, 0.0))[None]
         if state is not self._door.last:
             self._door.check(self, state)
         self._door.last = NOTHING
+        given, backup = state, backup_of(state, y)
         cloud = with_room(state.clouds[a])
         columns, roots, laws = self._prior
         kernels.learn(*cloud, columns[a], roots[a, 0], laws[a], data, data[0, :-1].view(np.uint64), stream(rng))
+        if not (all_finite(cloud.log_evidence) and finite_columns(cloud.table, int(cloud.size[POOL]))):
+            give_up(given, backup, y)
         state = state._replace(clouds=(*state.clouds[:a], cloud, *state.clouds[a + 1 :]))
         self._door.last = state
         return state

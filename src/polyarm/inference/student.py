@@ -9,6 +9,7 @@ import numpy as np
 from polyarm.errors import require, require_arm, require_context, require_count, require_positive, require_reward
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.failure import all_finite, backup_of, give_up
 from polyarm.inference.state_checks import require_above, require_range, require_rewards, require_roots
 from polyarm.kernels import conjugate
 from polyarm.kernels import scale_weights as kernels
@@ -105,6 +106,7 @@ class StudentEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         self._door.last = NOTHING
+        given, backup = state, backup_of(state, y)
         n = int(state.counts[a])
         if n == len(state.rows[a]):
             rows = list(state.rows)
@@ -115,8 +117,21 @@ class StudentEngine:
         state.counts[a] = n + 1
         law, prior = self._laws[a], self._priors[a]
         kernels.learn(state.rows[a][: n + 1], prior, state.roots[a], law, self.dof, self.n_sweeps, source)
+        if not self._sound(state, a) and not self._mended(state, a):
+            give_up(given, backup, y)
         self._door.last = state
         return state
+
+    def _sound(self, state: StudentState, arm: int) -> bool:
+        """Whether an arm's root is finite and its precisions are above 0."""
+        return all_finite(state.roots[arm]) and bool(state.rows[arm][: state.counts[arm], -1].min() > 0.0)
+
+    def _mended(self, state: StudentState, arm: int) -> bool:
+        """Begin an arm's sampling again from precisions of 1, in place; tell whether all is finite now."""
+        rows = state.rows[arm][: state.counts[arm]]
+        rows[:, -1] = 1.0
+        kernels.weigh(rows, self._priors[arm], state.roots[arm])
+        return self._sound(state, arm)
 
     def draw_means(self, state: StudentState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the precisions, (n_draws, n_arms)."""

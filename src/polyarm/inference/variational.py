@@ -17,6 +17,7 @@ from polyarm.errors import (
 )
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
+from polyarm.inference.failure import all_finite, backup_of, give_up
 from polyarm.inference.gibbs import FIRST_CAPACITY, Prior, grown, prior_of
 from polyarm.inference.predictive import process_mixture
 from polyarm.inference.state_checks import (
@@ -30,7 +31,8 @@ from polyarm.inference.state_checks import (
 from polyarm.kernels import means
 from polyarm.kernels import variational as kernels
 from polyarm.kernels._jit import stream
-from polyarm.kernels.component import COUNT, LANES, n_rows
+from polyarm.kernels.component import COUNT, LANES, n_rows, refresh, reset
+from polyarm.kernels.finite import finite_columns
 from polyarm.models import LinearMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
@@ -147,6 +149,7 @@ class VariationalEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         self._door.last = NOTHING
+        given, backup = state, backup_of(state, y)
         seating = state.seatings[a]
         if seating.size[0] == len(seating.data):
             r, data = grown(seating.responsibilities, axis=0), grown(seating.data, axis=0)
@@ -156,8 +159,24 @@ class VariationalEngine:
         kernels.learn(
             *seating, columns[a], roots[a, 0], laws[a], x, y, self.max_components, self.opening, self.refreshes
         )
+        if not finite_columns(seating.table, seating.table.shape[1]) and not self._mended(seating, a):
+            give_up(given, backup, y)
         self._door.last = state
         return state
+
+    def _mended(self, seating: SoftSeating, arm: int) -> bool:
+        """Compute every component afresh from the responsibilities, in place; tell whether all are finite now."""
+        columns, roots, laws = self._prior
+        table, shares, n = seating.table, seating.responsibilities, int(seating.size[0])
+        if not all_finite(shares[:n]):
+            return False
+        for k in range(table.shape[1]):
+            kernels.rebuild_soft(table, k, columns[arm], roots[arm, 0], seating.data, shares, n)
+            if table[COUNT, k] < kernels.EMPTY:
+                reset(table, k, columns[arm])
+            else:
+                refresh(table, k, laws[arm, 0], laws[arm, 3])
+        return bool(finite_columns(table, table.shape[1]))
 
     def draw_means(self, state: VariationalState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Draws of every arm's mean reward given the soft seating, (n_draws, n_arms)."""

@@ -31,6 +31,7 @@ NARROW = 0.3  # up to this variance three nodes see a sigmoid to 1e-4
 MOST_STEPS = 40
 CLOSE = 0.1  # a Newton step of so many posterior sds leaves an error of about its square
 LARGEST = 80.0  # of the exponent of a mean: its square is still a number
+EDGE = 30.0  # cut points stay within -30 and 30: beyond, a probability is 0 or 1 to all digits that matter
 
 
 @kernel
@@ -236,7 +237,7 @@ def cut_step(extra: Array, guess: float, eta: Array, y: IntArray) -> float:
     """One Newton step of the cut points to the mode of their posterior given the predictors; returns its size.
 
     Their prior is as good as `guess` rewards of every mark at a predictor of 0: it keeps the cuts apart.  The log
-    posterior is concave, its Hessian tridiagonal.
+    posterior is concave, its Hessian tridiagonal; far out it is a plane, where Newton's steps have no bounds.
     """
     K = extra.shape[0]
     H, g = np.zeros((K, K)), np.zeros(K)
@@ -252,7 +253,11 @@ def cut_step(extra: Array, guess: float, eta: Array, y: IntArray) -> float:
             step[k] += inverse[k, j] * g[j]
         size = max(size, abs(step[k]))
     share = 1.0
-    for k in range(1, K):  # no cut goes more than half of the way to its neighbour
+    if step[0] < 0.0:  # no cut goes more than half of the way to its neighbour, or to the edge
+        share = min(share, 0.5 * (EDGE + extra[0]) / -step[0])
+    if step[K - 1] > 0.0:
+        share = min(share, 0.5 * (EDGE - extra[K - 1]) / step[K - 1])
+    for k in range(1, K):
         closing = step[k - 1] - step[k]
         if closing > 0.0:
             share = min(share, 0.5 * (extra[k] - extra[k - 1]) / closing)
