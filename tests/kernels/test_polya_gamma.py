@@ -105,7 +105,7 @@ def without_tilt(_c: float, rng: Rng) -> float:
 @pytest.mark.parametrize("bug", [{"share_beyond": one_sided}, {"draw_inverse_normal": without_tilt}])
 def test_planted_bugs_are_found(bug: dict[str, object]) -> None:
     out = np.empty(60_000)
-    mutant(polya_gamma.fill, bug)(np.full(len(out), 2.0), out, np.random.default_rng(6))  # type: ignore[arg-type]
+    mutant(polya_gamma.fill, bug)(np.full(len(out), 2.0), out, np.random.default_rng(6))
     assert ks_pvalue(out, 2.0) < 1e-4
 
 

@@ -13,7 +13,7 @@ from polyarm.kernels._jit import plain
 from polyarm.types import Array, IntArray
 
 
-def mutant(kernel: Any, replaced: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+def mutant(kernel: Any, replaced: Mapping[str, Any]) -> Callable[..., Any]:
     """The uncompiled twin of a kernel in which the named functions are replaced, however deep they are called."""
     source = getattr(kernel, "py_func", kernel)
     scope = dict(source.__globals__)
