@@ -41,14 +41,23 @@ class Site(NamedTuple):
         return "".join(lines[: self.line - 1]) + text + "".join(lines[self.end_line :])
 
 
-def sites(source: str) -> list[Site]:
-    """Every change that can be made inside functions of the source."""
+def sites(source: str) -> list[tuple[str, Site]]:
+    """Every change that can be made inside functions of the source, with the function's qualified name."""
     found = []
-    for function in ast.walk(ast.parse(source)):
-        if isinstance(function, ast.FunctionDef):
-            for statement in function.body:
-                found += [site(node, kind, new) for node in inside(statement) for kind, new in changes(node)]
+    for name, function in functions(ast.parse(source)):
+        for statement in function.body:
+            found += [(name, site(node, kind, new)) for node in inside(statement) for kind, new in changes(node)]
     return list(dict.fromkeys(found))
+
+
+def functions(node: ast.AST, before: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The functions below a node, named as their code objects are."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            yield before + child.name, child
+            yield from functions(child, f"{before}{child.name}.<locals>.")
+        else:
+            yield from functions(child, f"{before}{child.name}." if isinstance(child, ast.ClassDef) else before)
 
 
 def inside(node: ast.AST) -> Iterator[ast.AST]:
