@@ -1,66 +1,65 @@
 """Names of decisions: ours are UUIDs of version 7 (RFC 9562), which sort by time; a caller's own are any text."""
 
 import os
+import struct
 import threading
 import time
 
 from polyarm.errors import require
 
 LONGEST = 200
-_RANDOM_BITS = 74
-_POOL_BYTES = 4096
+_LOW_BITS, _STEP_BITS, _POOL_BYTES = 62, 40, 4096
+_PAIR = struct.Struct(">QQ")
 _lock = threading.Lock()
-_last = 0
-_pool = memoryview(b"")
-
-
-def new_ids(n: int) -> list[str]:
-    """That many new ids, each later than all that this process gave before.
-
-    The 48 bits of milliseconds and 74 random ones are read as one number, which never falls: within a millisecond it
-    grows by a random step of up to 2^40.
-    """
-    global _last
-    random = os.urandom(9 + 5 * n)
-    with _lock:
-        now = (time.time_ns() // 1_000_000 << _RANDOM_BITS) + int.from_bytes(random[:9], "big")
-        value = max(now, _last)
-        values = []
-        for k in range(9, len(random), 5):
-            value += 1 + int.from_bytes(random[k : k + 5], "big")
-            values.append(value)
-        _last = value
-    return [written(value) for value in values]
+_pool, _at = b"", 0  # random bytes, and how many of them are used: asking the system for many at once is quicker
+_high, _low, _head = 0, 0, ""  # 48 bits of milliseconds and 12 random ones; 62 random ones; the first as text
 
 
 def new_id() -> str:
-    """One new id, as `new_ids` gives it."""
-    global _last, _pool
+    """A new id, later than all that this process gave before.
+
+    Its bits are read as one number, which never falls: within a millisecond it grows by a random step of up to 2^40.
+    """
     with _lock:
-        if len(_pool) < 14:  # asking the system once for many bytes is quicker than for each id
-            _pool = memoryview(os.urandom(_POOL_BYTES))
-        now = (time.time_ns() // 1_000_000 << _RANDOM_BITS) + int.from_bytes(_pool[:9], "big")
-        value = _last = (now if now > _last else _last) + 1 + int.from_bytes(_pool[9:14], "big")
-        _pool = _pool[14:]
-    return written(value)
+        return _next_id()
 
 
-def _forget_pool() -> None:
+def new_ids(n: int) -> list[str]:
+    """That many new ids."""
+    with _lock:
+        return [_next_id() for _ in range(n)]
+
+
+def _next_id() -> str:
+    global _pool, _at, _high, _low, _head
+    if _at == len(_pool):
+        _pool, _at = os.urandom(_POOL_BYTES), 0
+    first, second = _PAIR.unpack_from(_pool, _at)
+    _at += _PAIR.size
+    now = time.time_ns() // 1_000_000 << 12
+    high = _high
+    if now > high:
+        high, _low = now | first >> 52, second >> 2
+    else:
+        _low += 1 + (first & (1 << _STEP_BITS) - 1)
+        if _low >> _LOW_BITS:
+            high, _low = high + 1, _low - (1 << _LOW_BITS)
+    if high != _high:
+        digits = f"{high:015x}"
+        _high, _head = high, f"{digits[:8]}-{digits[8:12]}-7{digits[12:]}"
+    tail = f"{_low | 1 << 63:016x}"
+    return f"{_head}-{tail[:4]}-{tail[4:]}"
+
+
+def _forget() -> None:
     """In a forked child: random bytes of its own, or it would give the ids that its parent gives."""
-    global _pool, _lock
-    _pool, _lock = memoryview(b""), threading.Lock()
+    global _pool, _at, _lock, _low
+    _pool, _at, _lock = b"", 0, threading.Lock()
+    _low = min(_low + int.from_bytes(os.urandom(7), "big"), (1 << _LOW_BITS) - 1)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
-
-
-def written(value: int) -> str:
-    """The 122 free bits of a UUID of version 7 as its 36 characters."""
-    time_and_a, b = value >> 62, value & (1 << 62) - 1
-    number = time_and_a >> 12 << 80 | 7 << 76 | (time_and_a & 0xFFF) << 64 | 1 << 63 | b
-    digits = f"{number:032x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    os.register_at_fork(after_in_child=_forget)
 
 
 def require_id(value: str) -> str:
