@@ -54,10 +54,10 @@ class Postgres:
         """Stop the server; `immediate` is a crash."""
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", mode, "-w", "stop")
 
-    def create(self, database: str) -> str:
-        """A new, empty database; its URL."""
+    def create(self, database: str, template: str = "template1") -> str:
+        """A new database, empty or a copy of another; its URL."""
         with psycopg.connect(self.address, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {database}".encode())
+            connection.execute(f"CREATE DATABASE {database} TEMPLATE {template}".encode())
         return self.url(database)
 
     def close(self) -> None:

@@ -1,6 +1,8 @@
 """The log on both databases: one decision per key, one verdict per reward, numbers without a gap."""
 
+import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,12 +12,15 @@ from sqlalchemy import func, select, update
 from polyarm.bandit.identity import new_ids
 from polyarm.errors import InvalidArgument, UnknownName
 from polyarm.service import audit, catalog, keys, lease, ledger, sequence
+from polyarm.service.app import Service
 from polyarm.service.catalog import AlreadyThere
 from polyarm.service.clock import SECOND, now
 from polyarm.service.database import Database, open_database
+from polyarm.service.keys import LOCAL
 from polyarm.service.ledger import KeyConflict, RewardEvent
 from polyarm.service.messages import ExperimentPatch, ExperimentSettings
-from polyarm.service.schema import api_keys, audit_log, decisions, outcomes, reward_events, rollups
+from polyarm.service.schema import api_keys, audit_log, decisions, outcomes, reward_events, rollups, snapshots
+from polyarm.service.snapshots import add_snapshot
 from polyarm.service.writer import Writer
 
 SETTINGS = ExperimentSettings("shop", ["a", "b"], window=10.0)
@@ -256,3 +261,37 @@ def test_two_writers_with_one_key_make_one_decision(postgres: Any) -> None:
     with database.reading.connect() as connection:
         assert connection.execute(select(func.sum(rollups.c.plays))).scalar() == 1
     database.close()
+
+
+def test_replicas_hear_of_changes_at_once(postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyarm.service.replica.POLL", 600.0)
+    address = postgres.create("news")
+    one, two = (Service.over(open_database(address), open_to_all=True) for _ in range(2))
+
+    async def run() -> float:
+        async with one.running(), two.running():
+            await asyncio.sleep(0.5)
+            await one.create(SETTINGS, LOCAL)
+            start = time.monotonic()
+            while "shop" not in two.replica.live:
+                await asyncio.sleep(0.005)
+                assert time.monotonic() - start < 5.0
+            return time.monotonic() - start
+
+    assert asyncio.run(run()) < 2.0
+
+
+@pytest.mark.parametrize("size", ["many", "large"])
+def test_old_snapshots_are_emptied_unless_somebody_went_back_to_them(
+    database: Database, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    monkeypatch.setattr("polyarm.service.snapshots.KEPT", 4 if size == "many" else 100)
+    monkeypatch.setattr("polyarm.service.snapshots.KEPT_BYTES", 10**6 if size == "many" else 4000)
+    with database.writing.begin() as connection:
+        for number in range(4):
+            add_snapshot(connection, "shop", number, 1, bytes(1000))
+        catalog.ask_rollback(connection, "shop", 2, "test")
+        for number in range(4, 12):
+            add_snapshot(connection, "shop", number, 1, bytes(1000))
+        kept = connection.execute(select(snapshots.c.version).where(snapshots.c.content.is_not(None))).scalars()
+        assert sorted(kept) == [0, 2, 8, 9, 10, 11]

@@ -40,6 +40,7 @@ from polyarm.service.messages import (
 )
 from polyarm.service.metrics import Metrics
 from polyarm.service.model import Model
+from polyarm.service.news import announce
 from polyarm.service.replica import Replica
 from polyarm.service.snapshots import add_snapshot
 from polyarm.service.writer import Writer
@@ -101,7 +102,13 @@ class Service:
 
     async def change(self, work: Callable[[Connection], T]) -> T:
         """Run a change in a transaction and take it over at once."""
-        result = await self.writer.run(work)
+
+        def announced(connection: Connection) -> T:
+            result = work(connection)
+            announce(connection)
+            return result
+
+        result = await self.writer.run(announced)
         await self.replica.refresh()
         self.learner.wake()
         return result

@@ -31,6 +31,9 @@ from polyarm.service.writer import Writer
 log = logging.getLogger("polyarm.service")
 TICK = 0.2  # seconds between looks at the clock
 PUBLISH_AFTER = 1.0  # seconds; a snapshot is published when there is something new, at most so often
+PUBLISH_SHARE = (
+    0.05  # of its time that the learner may spend on publishing, so that a large model is published less often
+)
 RENEW_AFTER = 1.5
 
 
@@ -42,6 +45,12 @@ class Progress:
     apply_seq: int
     published: int
     published_at: float = 0.0
+    publishing: float = 0.0  # seconds that the last publication took
+
+    @property
+    def publish_at(self) -> float:
+        """When it may be published again."""
+        return self.published_at + max(PUBLISH_AFTER, self.publishing / PUBLISH_SHARE)
 
 
 @dataclass(eq=False)
@@ -171,17 +180,19 @@ class Learner:
                 progress.apply_seq = step.apply_seq
                 if wall.monotonic() - self._renewed > RENEW_AFTER:
                     self._write(lambda connection: None)
-        if wall.monotonic() - progress.published_at >= PUBLISH_AFTER or progress.model.n_learnt < 64:
+        if wall.monotonic() >= progress.publish_at or progress.model.n_learnt < 64:
             self._publish(experiment.name, progress)
 
     def _publish(self, name: str, progress: Progress) -> None:
         if progress.apply_seq == progress.published:
             return
+        start = wall.monotonic()
         content, lease = progress.model.to_bytes(), self.lease
         assert lease is not None
         self.before("publish")
         self._write(lambda connection: add_snapshot(connection, name, progress.apply_seq, lease.epoch, content))
         progress.published, progress.published_at = progress.apply_seq, wall.monotonic()
+        progress.publishing = progress.published_at - start
         self.before("published")
         self.on_publish(name)
 

@@ -29,11 +29,12 @@ from polyarm.service.messages import (
     to_json,
 )
 from polyarm.service.model import Model
+from polyarm.service.news import Listener
 from polyarm.service.snapshots import get_snapshot, latest_versions
 from polyarm.service.writer import Writer
 
 log = logging.getLogger("polyarm.service")
-POLL = 0.5  # seconds between looks for new snapshots and settings
+POLL = 1.0  # seconds between looks for new snapshots and settings, where no news of them is heard
 SEARCH = 0.1  # seconds between looks for an experiment that is not known
 
 
@@ -66,6 +67,7 @@ class Replica:
     _reading: "asyncio.Future[dict[str, Live]] | None" = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _listener: Listener | None = None
 
     async def start(self) -> None:
         """Load every experiment and begin to follow."""
@@ -73,9 +75,13 @@ class Replica:
         await self.refresh()
         self._task = asyncio.create_task(self._follow())
         self.learner.on_publish = self.notice
+        self._listener = Listener(self.database, self.notice)
+        self._listener.start()
 
     async def stop(self) -> None:
         """Stop following."""
+        if self._listener is not None:
+            await asyncio.to_thread(self._listener.stop)
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

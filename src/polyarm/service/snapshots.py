@@ -8,9 +8,12 @@ from sqlalchemy import Connection, func, select, update
 
 from polyarm.errors import BrokenFile
 from polyarm.service.clock import now
-from polyarm.service.schema import snapshots
+from polyarm.service.news import announce
+from polyarm.service.schema import changes, snapshots
 
 KEPT = 100  # contents; of older snapshots the hash stays, and `polyarm rebuild` makes the rest again
+KEPT_BYTES = 256 * 2**20  # of one experiment's contents
+FEWEST = 3  # contents that stay whatever their size
 
 
 class Snapshot(NamedTuple):
@@ -45,12 +48,25 @@ def add_snapshot(connection: Connection, experiment: str, apply_seq: int, epoch:
             content=content,
         )
     )
-    connection.execute(
-        update(snapshots)
-        .where(snapshots.c.experiment == experiment, snapshots.c.version == version - KEPT, snapshots.c.version > 0)
-        .values(content=None)
-    )
+    _drop_old(connection, experiment)
+    announce(connection)
     return version
+
+
+def _drop_old(connection: Connection, experiment: str) -> None:
+    """Empty the snapshots beyond the newest, but for those that somebody went back to: a rebuild does so again."""
+    goals = select(changes.c.subject).where(changes.c.experiment == experiment, changes.c.kind == "rollback")
+    asked = {int(subject) for subject in connection.execute(goals).scalars()}
+    query = select(snapshots.c.version, func.length(snapshots.c.content).label("size"))
+    full = query.where(snapshots.c.experiment == experiment, snapshots.c.content.is_not(None))
+    total, old = 0, []
+    for number, row in enumerate(connection.execute(full.order_by(snapshots.c.version.desc()))):
+        total += row.size
+        if number >= FEWEST and (number >= KEPT or total > KEPT_BYTES) and row.version not in {0, *asked}:
+            old.append(row.version)
+    if old:
+        which = (snapshots.c.experiment == experiment) & snapshots.c.version.in_(old)
+        connection.execute(update(snapshots).where(which).values(content=None))
 
 
 def latest(connection: Connection, experiment: str) -> Snapshot:
