@@ -32,6 +32,7 @@ SCORES = CONTEXTS @ np.array([[0.8, -0.6, 0.1], [0.2, 0.5, -0.7]]) + np.array([0
 ESTIMATORS = ("ips", "snips", "dr")
 METHODS = ("normal", "bootstrap", "empirical-bernstein", "betting")
 LEVEL = 0.95
+EMPTY = Interval(math.inf, math.inf)  # bounds that crossed: they hold nothing, and are as long as nothing
 
 
 def softmax(scores: Array) -> Array:
@@ -176,7 +177,7 @@ def evaluate_rows(rows: Rows, kind: Kind, methods: Sequence[str], rng: Rng) -> F
                     sequence.add_weighted(weights, rows.rewards)
             bounds, how = interval_of(quantity, moments, blocks, sequence, limits, method, LEVEL, rng)
             assert how in (method, "none")
-            intervals[method, name] = bounds
+            intervals[method, name] = bounds if how == method else EMPTY
     return Found(values, intervals)
 
 
@@ -198,7 +199,7 @@ class Tally:
             self._count(f"ratio {name}", found.values[name + " ratio"])
         for (method, name), (low, high) in found.intervals.items():
             self._count(f"held {method} {name}", float(low <= self.truth <= high))
-            self._count(f"width {method} {name}", high - low)
+            self._count(f"width {method} {name}", 0.0 if low == high else high - low)
 
     def _count(self, name: str, amount: float) -> None:
         self.sums[name] = self.sums.get(name, 0.0) + amount
