@@ -77,7 +77,7 @@ def test_a_private_folder_is_made_and_told_of_once(script: Path, tmp_path: Path)
     assert len(notices) == 1
     assert "compiling kernels" in notices[0]
     assert str(cache) in notices[0]
-    assert "about a minute" in notices[0]
+    assert "half a minute" in notices[0]
     assert folder_of(cache).stat().st_mode & 0o777 == 0o700
     assert run(script, POLYARM_CACHE_DIR=str(cache)) == (LOADED, [])
     assert [path.name for path in script.parent.iterdir()] == ["double.py"]

@@ -189,4 +189,4 @@ def announce() -> None:
     """Say once that this takes a while."""
     folder = cache_folder()
     kept = "for this process alone" if folder is None else f"and keeping them in {folder}"
-    notice(f"compiling kernels, {kept}; the first use of a policy takes about a minute (polyarm warm does it ahead)")
+    notice(f"compiling kernels, {kept}; the first use of a policy takes half a minute (polyarm warm does it ahead)")

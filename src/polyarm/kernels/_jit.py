@@ -17,7 +17,7 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from polyarm.errors import require_generator
-from polyarm.kernels._cache import KernelCache
+from polyarm.kernels._compiler import KernelDispatcher
 from polyarm.types import Rng
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -44,9 +44,9 @@ def loop(function: Function) -> Function:
 
 
 def _compiled(function: Function, **options: bool) -> Function:
-    compiled: Any = numba.njit(error_model="numpy", nogil=True, **options)(function)
-    if hasattr(compiled, "py_func"):  # with NUMBA_DISABLE_JIT the function comes back as it was
-        compiled._cache = KernelCache(function)
+    if numba.config.DISABLE_JIT:
+        return function
+    compiled: Any = KernelDispatcher(function, targetoptions={"nopython": True, "error_model": "numpy", **options})
     return compiled
 
 

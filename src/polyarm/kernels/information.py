@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels.order import place_of_greatest, place_of_least
 from polyarm.types import Array, Rng
 
 
@@ -65,14 +66,16 @@ def find_mix(D: Array, G: Array, out: Array) -> None:
     """Write the distribution over arms that minimises the ratio; without any information, the arm of least regret."""
     A = D.shape[0]
     lowest = math.inf
-    first, second, share = int(np.argmin(D)), int(np.argmin(D)), 1.0
+    first = second = place_of_least(D)
+    share = 1.0
     for a in range(A):
         for b in range(a + 1, A):
             for q in (0.0, 1.0, best_share(D[a], D[b], G[a], G[b])):
                 value = ratio(q, D[a], D[b], G[a], G[b])
                 if value < lowest:
                     lowest, first, second, share = value, a, b, q
-    out[:] = 0.0
+    for a in range(A):
+        out[a] = 0.0
     out[first] += share
     out[second] += 1.0 - share
 
@@ -141,4 +144,4 @@ def race(mix: Array, scores: Array, source: Stream) -> int:
     rng = generator(source)
     for a in range(mix.shape[0]):
         scores[a] = mix[a] / rng.standard_exponential() if mix[a] > 0.0 else 0.0
-    return int(np.argmax(scores))
+    return place_of_greatest(scores)

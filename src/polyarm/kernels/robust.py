@@ -229,7 +229,9 @@ def take_in(
     i = size[NEXT]
     if i < size[ROWS]:
         keep(T, place[z[i]], data, i)
-    data[i, :D] = features(x, columns)
+    f = features(x, columns)
+    for j in range(D):
+        data[i, j] = f[j]
     data[i, D] = y - hyper[ORIGIN]
     w0 = centres[arm, :, D + 1]
     if size[0] == 0 and law[SHARED] > 0.0:

@@ -315,7 +315,8 @@ def moments_many(
 @kernel
 def features(x: Array, columns: Array) -> Array:
     """The context, its columns counted from their base, with a one after it where there is an intercept."""
-    f = np.ones(columns.shape[1])
+    f = np.empty(columns.shape[1])
+    f[f.shape[0] - 1] = 1.0
     for j in range(x.shape[0]):
         f[j] = x[j] - columns[BASE, j]
     return f

@@ -25,6 +25,7 @@ import numpy as np
 
 from polyarm.kernels._jit import kernel, step
 from polyarm.kernels.means import n_held
+from polyarm.kernels.order import in_order
 from polyarm.kernels.robust_component import COUNT, VAR, squared_errors, sxx_row, sxy_row, w_row
 from polyarm.kernels.robust_places import AT, PRECISION, draw_tau
 from polyarm.types import Array, IntArray, Rng
@@ -84,20 +85,34 @@ def robust_scale(rewards: Array) -> tuple[float, float]:
     """Median and squared scale: the larger of 1.4826 MAD and a quarter of the mean tame gap, squared."""
     n = rewards.shape[0]
     low, high = (n - 1) // 2, n // 2
-    ordered = np.sort(rewards)
+    ordered = in_order(rewards)
     median = 0.5 * (ordered[low] + ordered[high])
-    gaps = np.sort(np.abs(rewards - median))
+    gaps = gaps_to(ordered, median)
     mad = 0.5 * (gaps[low] + gaps[high])
-    tame = np.minimum(gaps, TAME * typical_gap(gaps))
-    scale = max(1.4826 * mad, 0.25 * np.sum(tame) / n)
+    widest = TAME * typical_gap(gaps)
+    total = 0.0
+    for i in range(n):
+        total += min(gaps[i], widest)
+    scale = max(1.4826 * mad, 0.25 * total / n)
     return median, scale * scale
+
+
+@kernel
+def gaps_to(values: Array, median: float) -> Array:
+    """Distances from the median in ascending order."""
+    gaps = np.empty(values.shape[0])
+    for i in range(values.shape[0]):
+        gaps[i] = abs(values[i] - median)
+    return in_order(gaps)
 
 
 @kernel
 def typical_gap(gaps: Array) -> float:
     """The median of ordered gaps that are not 0, or 0."""
     n = gaps.shape[0]
-    zeros = np.searchsorted(gaps, 0.0, side="right")
+    zeros = 0
+    while zeros < n and gaps[zeros] <= 0.0:
+        zeros += 1
     return float(gaps[zeros + (n - zeros - 1) // 2]) if zeros < n else 0.0
 
 
@@ -105,7 +120,7 @@ def typical_gap(gaps: Array) -> float:
 def tied_sd(rewards: Array) -> float:
     """Standard deviation of the rewards, wild ones tamed, where one value holds many of them, else 0."""
     n = rewards.shape[0]
-    ordered = np.sort(rewards)
+    ordered = in_order(rewards)
     run, most = 1, 1
     for i in range(1, n):
         run = run + 1 if ordered[i] == ordered[i - 1] else 1
@@ -113,8 +128,14 @@ def tied_sd(rewards: Array) -> float:
     if most < 2 or most < MANY_TIES * n:
         return 0.0
     median = 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
-    widest = TAME * typical_gap(np.sort(np.abs(ordered - median)))
-    return float(np.std(np.minimum(np.maximum(ordered, median - widest), median + widest)))
+    widest = TAME * typical_gap(gaps_to(ordered, median))
+    total, square = 0.0, 0.0
+    for i in range(n):
+        ordered[i] = min(max(ordered[i], median - widest), median + widest)
+        total += ordered[i]
+    for i in range(n):
+        square += (ordered[i] - total / n) * (ordered[i] - total / n)
+    return float((square / n) ** 0.5)
 
 
 @step
@@ -310,7 +331,8 @@ def take_scale(tables: Array, sizes: IntArray, centres: Array, hyper: Array, col
     hyper[LAM] *= square
     hyper[LAM + 1] *= square
     hyper[NOISE] *= square
-    columns[CENTRE] *= root
+    for j in range(D):
+        columns[CENTRE, j] *= root
     for arm in range(tables.shape[0]):
         for j in range(D):
             centres[arm, j, D + 1] *= root

@@ -1,0 +1,149 @@
+"""How Numba compiles kernels: each once, as a part of whatever Python calls.
+
+Numba by itself makes machine code and a wrapper for Python of every function, and optimises it again inside each of its
+callers.  Here a function becomes a `Part`: code in LLVM's language that is linked into its callers as it is.  Only what
+Python calls is optimised and made executable.  All parts are compiled under the same flags, because Numba compiles what
+they use of its own (a gamma draw, `max`) anew for each set of flags.  The numbers are the same; the first decision of
+the default policy takes less than half the time.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags, compile_extra
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
+from numba.core.types import unliteral  # type: ignore[attr-defined]
+from numba.core.typing import make_concrete_template
+
+from polyarm.kernels._cache import KernelCache
+
+
+class Part(JITCodeLibrary):  # type: ignore[misc]
+    """Code to be linked into other code: neither optimised nor made executable by itself."""
+
+    def finalize(self) -> None:
+        """Link in what it calls."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class SharedFlags(Flags):  # type: ignore[misc]
+    """Flags that are compared as one value: Numba looks its own functions up by them at every operator it meets."""
+
+    __slots__ = ("_key",)
+
+    def frozen(self) -> "SharedFlags":
+        """These flags, to be changed no more."""
+        self._key = tuple(sorted(self._values.items(), key=lambda item: item[0]))
+        return self
+
+    def copy(self) -> "SharedFlags":
+        """The flags themselves."""
+        return self
+
+    def __hash__(self) -> int:
+        return hash(SharedFlags)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, SharedFlags) and self._key == other._key)
+
+
+class Uncounted(Compiler):  # type: ignore[misc]
+    """Numba's passes without counting references; the flags do not say so, so that no gamma draw is compiled twice."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.state.targetctx.enable_nrt = False  # of this compilation alone
+
+
+class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Makes parts of a function, one for each combination of argument types, and executables of parts."""
+
+    def __init__(self, function: Callable[..., Any], target: Any, options: dict[str, Any], inline: bool) -> None:
+        pipeline = Compiler if options.pop("_nrt") else Uncounted
+        super().__init__(function, target, options, {}, pipeline)
+        self.inline = inline
+        self.parts: dict[tuple[Any, ...], Any] = {}
+
+    def part(self, types: tuple[Any, ...]) -> Any:
+        """The part for arguments of these types."""
+        if types not in self.parts:
+            context = self.targetdescr.target_context
+            made = self._compiled_part(types)
+            if self.inline:
+                made.library._final_module.get_function(made.fndesc.llvm_func_name).add_function_attribute(
+                    "alwaysinline"
+                )
+            self.parts[types] = made = made._replace(entry_point=Registered())
+            context.insert_user_function(made.entry_point, made.fndesc, [made.library])
+        return self.parts[types]
+
+    def _compiled_part(self, types: tuple[Any, ...]) -> Any:
+        flags = SharedFlags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.nrt = True
+        flags.forceinline = False
+        context = self.targetdescr.target_context
+        return compile_extra(
+            self.targetdescr.typing_context,
+            context,
+            self.py_func,
+            args=types,
+            return_type=None,
+            flags=flags.frozen(),
+            locals={},
+            library=Part(context.codegen(), self.py_func.__qualname__),
+            pipeline_class=self.pipeline_class,
+        )
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        part = self.part(tuple(args))
+        context, described = part.target_context, part.fndesc
+        library = context.codegen().create_library(self.py_func.__qualname__)
+        library.enable_object_caching()
+        library.add_linking_library(part.library)
+        wrapped = (library, described, part.environment, part.call_helper)
+        context.create_cpython_wrapper(*wrapped, release_gil=True)
+        function = context.get_executable(library, described, part.environment)
+        return part._replace(library=library, entry_point=function)
+
+
+class Registered:
+    """Stands for the code of a part, where Numba looks code up by what Python would call."""
+
+
+class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
+    """A kernel: a part of the kernels that call it, and code of its own, kept on disk, where Python calls it."""
+
+    def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
+        super().__init__(py_func, locals, targetoptions)
+        options = dict(self.targetoptions)
+        self._compiler = KernelCompiler(py_func, self.targetdescr, options, options.pop("forceinline"))
+        self._cache = KernelCache(py_func)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """How another kernel calls this one with arguments of these types."""
+        signature, given = self._compiler.fold_argument_types(args, kws)
+        types = tuple(unliteral(each) for each in given)  # True and False are no two types
+        name = self.py_func.__name__
+        template = make_concrete_template(name, key=name, signatures=[self._part(types).signature])
+        return template, signature, types, {}
+
+    def get_overload(self, sig: Any) -> Any:
+        """What the code for these types is registered by."""
+        args, _ = normalize_signature(sig)
+        return self._part(tuple(args)).entry_point
+
+    def _part(self, types: tuple[Any, ...]) -> Any:
+        loaded = self.overloads.get(types) if types not in self._compiler.parts else None
+        if loaded is not None:  # from the disk
+            return loaded
+        with global_compiler_lock, self._compiling_counter:
+            return self._compiler.part(types)

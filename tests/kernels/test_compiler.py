@@ -1,0 +1,52 @@
+"""Kernels as parts of kernels: the same numbers, compiled once for all flags of literals, and kept on disk."""
+
+import numpy as np
+
+from polyarm.kernels._jit import generator, kernel, loop, plain, step, stream
+from polyarm.kernels.order import in_order, place_of_greatest, place_of_least
+from polyarm.types import Array, Rng
+
+
+@step
+def scaled(x: float, twice: bool) -> float:
+    return 2.0 * x if twice else x
+
+
+@loop
+def draw(shape: float, rng: Rng) -> float:
+    return scaled(rng.standard_gamma(shape), True) + scaled(rng.standard_normal(), False)
+
+
+@kernel
+def fill(out: Array, shape: float, source: Array | Rng) -> None:
+    rng = generator(source)
+    for i in range(out.shape[0]):
+        out[i] = draw(shape, rng) + scaled(1.0, False)
+
+
+def test_a_kernel_of_kernels_equals_its_plain_twin_and_has_one_part_for_both_booleans() -> None:
+    fast, slow = np.empty(50), np.empty(50)
+    fill(fast, 0.7, stream(np.random.default_rng(3)))
+    plain(fill)(slow, 0.7, np.random.default_rng(3))
+    np.testing.assert_array_equal(fast, slow)
+    assert [len(part._compiler.parts) for part in (scaled, draw)] == [1, 1]  # type: ignore[attr-defined]
+    assert not scaled.signatures  # type: ignore[attr-defined]  # nothing of its own until Python calls it
+
+
+def test_python_can_call_a_step_too() -> None:
+    assert scaled(3.0, True) == 6.0
+    assert scaled(np.float64(3.0), False) == 3.0
+
+
+def test_order_is_that_of_numpy() -> None:
+    rng = np.random.default_rng(8)
+    for values in (
+        rng.standard_normal(64),
+        rng.integers(0, 4, 30).astype(float),
+        np.zeros(5),
+        np.array([-np.inf, 1e300]),
+    ):
+        np.testing.assert_array_equal(in_order(values), np.sort(values))
+        assert place_of_least(values) == np.argmin(values)
+        assert place_of_greatest(values) == np.argmax(values)
+    assert in_order(np.empty(0)).shape == (0,)
