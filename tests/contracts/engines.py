@@ -20,6 +20,7 @@ from polyarm.inference.generalized import GeneralizedEngine
 from polyarm.inference.hurdle import HurdleEngine
 from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.types import AnyEngine
+from tests.contracts.pages import skeleton
 
 
 def base(dim: int) -> NormalInverseGamma:
@@ -79,6 +80,7 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "ordinal": lambda n, d: GeneralizedEngine(n, d, "ordinal"),
     "gamma": lambda n, d: GeneralizedEngine(n, d, "gamma", prior_var=0.25),
     "hurdle, normal": lambda n, d: HurdleEngine(n, d, "normal"),
+    "of the how-to": lambda n, d: skeleton("write-an-engine", "RidgeEngine")(n, d),
 }
 
 LEARNED = ("learned", "learned discount", "learned scale", "all learned, bounded memory")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from polyarm.policies import BayesUCB, Greedy, make_policy
 from polyarm.types import AnyPolicy
 from tests.contracts.engines import ENGINES
+from tests.contracts.pages import skeleton
 
 POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, context dimension -> policy
     "nonparametric": lambda n, d: make_policy("nonparametric", n, d),
@@ -40,6 +41,7 @@ POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, cont
     "hurdle-information, gamma": lambda n, d: make_policy("hurdle-information", n, d, amounts="gamma"),
     "uniform": lambda n, d: make_policy("uniform", n, d),
     "greedy": lambda n, d: Greedy(ENGINES["dirichlet, budget"](n, d)),
+    "of the how-to": lambda n, d: skeleton("write-a-policy", "EpsilonGreedy")(ENGINES["conjugate"](n, d)),
     "bayes-ucb": lambda n, d: BayesUCB(ENGINES["dirichlet, budget"](n, d), n_draws=20),
 }
 SHARING = {name for name in POLICIES if name.startswith("nonparametric") and name != "nonparametric-paper"}

@@ -14,7 +14,7 @@ import pytest
 from polyarm.cli import make_parser
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("compare-policies", "write-an-environment", "evaluate-from-logs")
+PAGES = ("compare-policies", "write-an-environment", "write-an-engine", "write-a-policy", "evaluate-from-logs")
 COMMANDS = (
     "list",
     "compare",

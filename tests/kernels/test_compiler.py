@@ -1,8 +1,10 @@
 """Kernels as parts of kernels: the same numbers, compiled once for all flags of literals, and kept on disk."""
 
+from typing import Any
+
 import numpy as np
 
-from polyarm.kernels._jit import generator, kernel, loop, plain, step, stream
+from polyarm.kernels._jit import Stream, generator, kernel, loop, plain, step, stream
 from polyarm.kernels.order import in_order, place_of_greatest, place_of_least
 from polyarm.types import Array, Rng
 
@@ -18,7 +20,7 @@ def draw(shape: float, rng: Rng) -> float:
 
 
 @kernel
-def fill(out: Array, shape: float, source: Array | Rng) -> None:
+def fill(out: Array, shape: float, source: Stream) -> None:
     rng = generator(source)
     for i in range(out.shape[0]):
         out[i] = draw(shape, rng) + scaled(1.0, False)
@@ -29,8 +31,9 @@ def test_a_kernel_of_kernels_equals_its_plain_twin_and_has_one_part_for_both_boo
     fill(fast, 0.7, stream(np.random.default_rng(3)))
     plain(fill)(slow, 0.7, np.random.default_rng(3))
     np.testing.assert_array_equal(fast, slow)
-    assert [len(part._compiler.parts) for part in (scaled, draw)] == [1, 1]  # type: ignore[attr-defined]
-    assert not scaled.signatures  # type: ignore[attr-defined]  # nothing of its own until Python calls it
+    parts: tuple[Any, ...] = (scaled, draw)
+    assert [len(part._compiler.parts) for part in parts] == [1, 1]
+    assert not parts[1].signatures  # nothing of its own until Python calls it
 
 
 def test_python_can_call_a_step_too() -> None:
