@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numba import typeof
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, plain, step, stream
 from polyarm.kernels.order import in_order, place_of_greatest, place_of_least
@@ -31,7 +32,11 @@ def test_a_kernel_of_kernels_equals_its_plain_twin_and_has_one_part_for_both_boo
     fill(fast, 0.7, stream(np.random.default_rng(3)))
     plain(fill)(slow, 0.7, np.random.default_rng(3))
     np.testing.assert_array_equal(fast, slow)
+    whole: Any = fill
     parts: tuple[Any, ...] = (scaled, draw)
+    whole._compiler.part(
+        tuple(typeof(each) for each in (fast, 0.7, stream(np.random.default_rng(3))))
+    )  # also if on disk
     assert [len(part._compiler.parts) for part in parts] == [1, 1]
     assert not parts[1].signatures  # nothing of its own until Python calls it
 
