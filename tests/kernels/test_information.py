@@ -9,18 +9,19 @@ from polyarm.kernels._jit import plain, stream
 from tests.kernels.script import Script
 
 
-def test_the_mix_is_the_best_on_a_grid_of_all_mixes_of_three_arms() -> None:
+@pytest.mark.parametrize("power", [1.2, 1.5, 2.0, 3.0])
+def test_the_mix_is_the_best_on_a_grid_of_all_mixes_of_three_arms(power: float) -> None:
     rng = np.random.default_rng(1)
     grid = np.array([(i, j, 40 - i - j) for i in range(41) for j in range(41 - i)]) / 40
     for _ in range(200):
         D, G, q = rng.random(3), rng.random(3) * rng.integers(0, 2, 3), np.empty(3)
-        information.find_mix(D, G, q)
+        information.find_mix(D, G, power, q)
         assert q.sum() == pytest.approx(1)
         assert q.min() >= 0
         if G.any():
-            ours = (q @ D) ** 2 / (q @ G)
+            ours = (q @ D) ** power / (q @ G)
             with np.errstate(divide="ignore"):
-                assert ours <= ((grid @ D) ** 2 / (grid @ G)).min() * (1 + 1e-12)
+                assert ours <= ((grid @ D) ** power / (grid @ G)).min() * (1 + 1e-12)
         else:
             assert q.argmax() == D.argmin()
 
@@ -40,17 +41,24 @@ def test_regret_and_information_of_two_arms_are_the_known_ones() -> None:
 
 def test_an_arm_that_is_surely_best_is_played() -> None:
     shares, moments = np.empty(3), np.array([[0.0, 9.0, 1.0], [0.1, 0.1, 0.1]])
-    information.find_shares(moments, 50, shares, stream(np.random.default_rng(0)))
+    information.find_shares(moments, 50, 2.0, shares, stream(np.random.default_rng(0)))
     np.testing.assert_array_equal(shares, [0, 1, 0])
-    assert information.choose(moments, 50, shares, np.empty(3), stream(np.random.default_rng(0))) == 1
+    assert information.choose(moments, 50, 2.0, shares, np.empty(3), stream(np.random.default_rng(0))) == 1
+
+
+def test_an_arm_far_worse_but_rich_in_information_gets_the_share_of_the_power() -> None:
+    D, G, q = np.array([0.01, 2.0]), np.array([0.0, 1.0]), np.empty(2)
+    for power in (1.25, 1.5, 2.0, 3.0):
+        information.find_mix(D, G, power, q)
+        assert q[1] == pytest.approx(0.01 / 1.99 / (power - 1.0))
 
 
 def test_arms_are_drawn_with_their_shares() -> None:
     moments, mix, rng = np.array([[0.3, 0.0], [0.1, 0.4]]), np.empty(2), np.random.default_rng(5)
-    arms = [information.choose(moments, 50, mix, np.empty(2), stream(rng)) for _ in range(20_000)]
+    arms = [information.choose(moments, 50, 2.0, mix, np.empty(2), stream(rng)) for _ in range(20_000)]
     shares = np.empty((20_000, 2))
     for row in shares:
-        information.find_shares(moments, 50, row, stream(rng))
+        information.find_shares(moments, 50, 2.0, row, stream(rng))
     assert 0.01 < shares[:, 0].mean() < 0.99
     assert np.mean(arms) == pytest.approx(shares[:, 1].mean(), abs=0.02)
 
@@ -60,13 +68,13 @@ def test_compiled_equals_plain() -> None:
     a, b = np.random.default_rng(3), np.random.default_rng(3)
     for _ in range(20):
         quick, readable = np.empty((2, 4)), np.empty((2, 4))
-        one = information.choose(moments, 30, quick[0], quick[1], stream(a))
-        assert one == plain(information.choose)(moments, 30, readable[0], readable[1], b)
+        one = information.choose(moments, 30, 1.5, quick[0], quick[1], stream(a))
+        assert one == plain(information.choose)(moments, 30, 1.5, readable[0], readable[1], b)
         assert quick[1, one] == quick[1].max()
         np.testing.assert_allclose(quick, readable, rtol=1e-12)
         many, slowly = np.empty((2, 4)), np.empty((2, 4))
-        information.find_many(np.stack([moments, moments]), 30, 3, many, stream(a))
-        plain(information.find_many)(np.stack([moments, moments]), 30, 3, slowly, b)
+        information.find_many(np.stack([moments, moments]), 30, 3, 1.5, many, stream(a))
+        plain(information.find_many)(np.stack([moments, moments]), 30, 3, 1.5, slowly, b)
         np.testing.assert_allclose(many, slowly, rtol=1e-12)
 
 
@@ -109,12 +117,13 @@ def test_regret_and_information_follow_their_definition_draw_by_draw() -> None:
     np.testing.assert_allclose(G, wanted)
 
 
-def test_the_best_share_of_two_arms_is_best_on_a_grid() -> None:
+@pytest.mark.parametrize("power", [1.5, 2.0])
+def test_the_best_share_of_two_arms_is_best_on_a_grid(power: float) -> None:
     share, ratio, grid = plain(information.best_share), plain(information.ratio), np.linspace(0, 1, 2001)
     for D1, D2, G1, G2 in ((0.3, 0.5, 0.2, 0.9), (0.5, 0.3, 0.9, 0.2), (0.4, 0.4, 0.1, 0.2), (0.2, 0.4, 0.3, 0.3)):
-        q = share(D1, D2, G1, G2)
-        values = [(g * D1 + (1 - g) * D2) ** 2 / (g * G1 + (1 - g) * G2) for g in grid]
-        assert ratio(q, D1, D2, G1, G2) <= min(values) * (1 + 1e-9)
-    assert ratio(0.3, 0.5, 0.2, 0.0, 0.0) == np.inf
-    assert (share(0.4, 0.4, 0.2, 0.1), share(0.4, 0.4, 0.1, 0.2)) == (1.0, 0.0)
-    assert (share(0.2, 0.4, 0.3, 0.3), share(0.4, 0.2, 0.3, 0.3)) == (1.0, 0.0)
+        q = share(D1, D2, G1, G2, power)
+        values = [(g * D1 + (1 - g) * D2) ** power / (g * G1 + (1 - g) * G2) for g in grid]
+        assert ratio(q, D1, D2, G1, G2, power) <= min(values) * (1 + 1e-9)
+    assert ratio(0.3, 0.5, 0.2, 0.0, 0.0, power) == np.inf
+    assert (share(0.4, 0.4, 0.2, 0.1, power), share(0.4, 0.4, 0.1, 0.2, power)) == (1.0, 0.0)
+    assert (share(0.2, 0.4, 0.3, 0.3, power), share(0.4, 0.2, 0.3, 0.3, power)) == (1.0, 0.0)

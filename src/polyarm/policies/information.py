@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from polyarm.choosing import PolicyDefaults
-from polyarm.errors import require_contexts, require_count, require_eligible
+from polyarm.errors import require_contexts, require_count, require_eligible, require_number
 from polyarm.kernels import information
 from polyarm.kernels._jit import stream
 from polyarm.models.objectives import MEAN, Objective
@@ -32,12 +32,13 @@ class MomentEngine(Engine[State], Protocol[State]):
 
 @dataclass(frozen=True)
 class InformationDirected(PolicyDefaults[State]):
-    """Play for the least squared expected regret per unit of information about which arm is best in this context.
+    """Play for the least expected regret to a `power` per unit of information about which arm is best in this context.
 
-    Russo & Van Roy 2018, variance criterion, over normal posteriors with the engine's moments; expectations are means
-    over `n_draws` draws.  A choice's scores are those of a race: an arm's share in the best mix over an Exp(1) draw.
-    The mix depends on the draws; `probabilities` averages it over `n_rounds` sets of them.  With another `objective`
-    than the mean, regret and information are those of the engine's own draws of the objective.
+    Russo & Van Roy 2018, variance criterion, with power 2; a smaller power tries an arm that is probably not the best
+    more often, 1 / (power - 1) times where it is far worse than the best one.  Posteriors are normal with the engine's
+    moments; expectations are means over `n_draws` draws.  A choice's scores are those of a race: an arm's share in the
+    best mix over an Exp(1) draw.  The mix depends on the draws; `probabilities` averages it over `n_rounds` sets of
+    them.  With another `objective` than the mean, regret and information are those of the engine's own draws of it.
 
     >>> import numpy as np
     >>> from polyarm import make_policy
@@ -51,8 +52,10 @@ class InformationDirected(PolicyDefaults[State]):
     n_draws: int = 100
     n_rounds: int = 1
     objective: Objective = MEAN
+    power: float = 2.0
 
     def __post_init__(self) -> None:
+        require_number(self.power, "power", "a number above 1", lambda power: power > 1)
         require_count(self.n_draws, "n_draws", at_least=2)
         require_count(self.n_rounds, "n_rounds")
 
@@ -69,7 +72,7 @@ class InformationDirected(PolicyDefaults[State]):
         if mask is not None:
             moments = np.ascontiguousarray(moments[:, mask])
         mix, scores = np.empty(moments.shape[1]), np.empty(moments.shape[1])
-        arm = information.choose(moments, self.n_draws, mix, scores, stream(rng))
+        arm = information.choose(moments, self.n_draws, self.power, mix, scores, stream(rng))
         if mask is None:
             return Choice(arm, scores, mix)
         return Choice(int(np.flatnonzero(mask)[arm]), spread_out(scores, mask, -np.inf), spread_out(mix, mask, 0.0))
@@ -93,7 +96,7 @@ class InformationDirected(PolicyDefaults[State]):
         mask = require_eligible(eligible, rows.shape[1])
         rows = rows if mask is None else np.ascontiguousarray(rows[:, mask])
         mix = np.empty(rows.shape[1])
-        information.find_mix_of_rows(rows, mix)
+        information.find_mix_of_rows(rows, self.power, mix)
         return mix if mask is None else spread_out(mix, mask, 0.0)
 
     def _choose_by_draws(self, state: State, context: Array, rng: Rng, eligible: Mask | None) -> Choice:
@@ -107,7 +110,7 @@ class InformationDirected(PolicyDefaults[State]):
         if mask is not None:
             moments = np.ascontiguousarray(moments[:, :, mask])
         mixes = np.empty((moments.shape[0], moments.shape[2]))
-        information.find_many(moments, self.n_draws, self.n_rounds, mixes, stream(rng))
+        information.find_many(moments, self.n_draws, self.n_rounds, self.power, mixes, stream(rng))
         return mixes if mask is None else spread_out(mixes, mask, 0.0)
 
     def judge(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> tuple[Array, Array]:

@@ -69,6 +69,7 @@ def nonparametric(
     *,
     explore: Literal["information", "optimistic", "thompson"] = "information",
     n_draws: int = 100,
+    power: float = 2.0,
     moves: int = 32,
     moves_elsewhere: int = 12,
     memory: int | None = None,
@@ -83,7 +84,7 @@ def nonparametric(
     mixture = RobustMixture(n_arms, context_dim, **model)
     engine = KindsEngine(RobustEngine(mixture, moves, moves_elsewhere, memory=memory, half_life=half_life))
     if require_name(explore, ("information", "optimistic", "thompson"), "explore") == "information":
-        return InformationDirected(engine, n_draws)
+        return InformationDirected(engine, n_draws, power=float(power))
     return ThompsonSampling(engine) if explore == "thompson" else OptimisticSampling(engine)
 
 
