@@ -69,7 +69,7 @@ def nonparametric(
     *,
     explore: Literal["information", "optimistic", "thompson"] = "information",
     n_draws: int = 100,
-    power: float = 2.0,
+    power: float = 1.5,
     moves: int = 32,
     moves_elsewhere: int = 12,
     memory: int | None = None,
@@ -78,8 +78,8 @@ def nonparametric(
 ) -> AnyPolicy:
     """Our default: mixtures that share a centre in arms that share scales, free of units, explored by information.
 
-    `explore` names the rule that picks arms; `memory` bounds the state, `half_life` forgets: see RobustEngine.
-    `model` are the settings of RobustMixture.
+    `explore` names the rule that picks arms, `power` how information weighs regret (see InformationDirected); `memory`
+    bounds the state, `half_life` forgets: see RobustEngine.  `model` are the settings of RobustMixture.
     """
     mixture = RobustMixture(n_arms, context_dim, **model)
     engine = KindsEngine(RobustEngine(mixture, moves, moves_elsewhere, memory=memory, half_life=half_life))
