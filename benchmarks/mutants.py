@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import numba
@@ -52,7 +52,6 @@ WHOLE = {  # all tests of a package, for compiled kernels
     "statistics": ("experiments",),
 }
 SLOW = 1.5  # seconds of processor time after which a test is not used
-ENOUGH = 60.0  # seconds of processor time of the tests that a mutant must survive
 PATIENCE = {True: 600.0, False: 3600.0}  # seconds after which a mutant counts as caught: it hangs
 
 
@@ -107,19 +106,20 @@ def reached(out: Path) -> list[Test]:
     plugin = ["-p", "benchmarks.mutant_reach", "--reach-into", str(file), "--reach-seconds", str(SLOW)]
     paths = os.pathsep.join([str(SOURCES.parent), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, *places]
+    quiet = ["-q", "-p", "no:cacheprovider", "-W", "ignore:overflow encountered:RuntimeWarning"]
+    command = [sys.executable, "-m", "pytest", *quiet, *plugin, *places]
     with (out / "reach.log").open("w") as log:
         subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     return [Test(row["test"], row["seconds"], frozenset(row["functions"])) for row in rows if row["passed"]]
 
 
-def chosen(mutant: Mutant, tests: Iterable[Test]) -> list[Test]:
-    """Tests that reach the mutant's function: the narrowest first, and no more than are enough."""
+def chosen(mutant: Mutant, tests: Iterable[Test], enough_s: float) -> list[Test]:
+    """Tests that reach the mutant's function: the narrowest first, for so many seconds of processor time."""
     found = [test for test in tests if f"{mutant.file} {mutant.function}" in test.functions]
     total, picked = 0.0, []
     for test in sorted(found, key=lambda test: (len(test.functions), test.seconds)):
-        if total + test.seconds < ENOUGH:
+        if total + test.seconds < enough_s:
             total += test.seconds
             picked.append(test)
     return picked
@@ -148,6 +148,7 @@ def run_tests(sources: Path, tests: Sequence[str], plain: bool, note: Path) -> i
         os.environ["NUMBA_DISABLE_JIT"] = "1"
         numba.config.DISABLE_JIT = 1
     quiet = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    quiet += ["-W", "ignore:overflow encountered:RuntimeWarning"]  # words wrap around in compiled kernels
     return int(pytest.main([*quiet, *tests], plugins=[FirstFailure(note)]))
 
 
@@ -193,15 +194,16 @@ def report(rows: Sequence[dict[str, str | None]]) -> str:
     return "\n".join([*lines, "", "Survivors:", *(survivors or ["* none"])]) + "\n"
 
 
-def judge_all(mutants: Sequence[Mutant], known: dict[str, dict[str, str | None]], out: Path, compiled: bool) -> None:
+def judge_all(mutants: Sequence[Mutant], known: dict[str, dict[str, str | None]], options: Any) -> None:
     """Judge mutants one after the other, keeping each result and showing how far it is."""
+    out, compiled = options.out, options.compiled
     tests = reached(out) if mutants and not compiled else []
     start, survived = time.monotonic(), 0
     for number, mutant in enumerate(mutants, 1):
         if compiled:
             names = [str(ROOT / "tests" / name) for name in WHOLE[mutant.package]]
         else:
-            names = [test.name for test in chosen(mutant, tests)]
+            names = [test.name for test in chosen(mutant, tests, options.seconds)]
         row = known[mutant.key] = judge(mutant, names, not compiled)
         with (out / "judged.jsonl").open("a") as lines:
             lines.write(json.dumps(row) + "\n")
@@ -219,10 +221,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0, help="another seed is another sample (default 0)")
     parser.add_argument("--only", default="", metavar="PATH", help="files whose path below src/polyarm begins so")
     parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of tests for each mutant (default 30)")
     parser.add_argument("--compiled", action="store_true", help="try survivors again with all tests, compiled")
     parser.add_argument("--out", type=Path, default=Path("results/mutants"), help="folder (default results/mutants)")
     options = parser.parse_args(arguments)
-    out: Path = options.out.resolve()
+    out = options.out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     mutants = planted() if "planted" in (options.package or ["planted"]) else []
     for name in PACKAGES if options.package is None else [name for name in PACKAGES if name in options.package]:
@@ -232,7 +235,7 @@ def main(arguments: list[str]) -> None:
     known = {row["key"]: row for row in rows}
     again = options.again or options.compiled
     left = [m for m in mutants if m.key not in known or (again and known[m.key]["caught_by"] is None)]
-    judge_all(left, known, out, options.compiled)
+    judge_all(left, known, options)
     text = report([known[mutant.key] for mutant in mutants])
     (out / "report.md").write_text(text)
     print(text)
