@@ -7,7 +7,7 @@ dropped.  First every quick test runs once, traced, to see which functions it re
 a fixed sample then runs, in a copy of the sources, against the tests that reach its function, the narrowest first,
 until one fails.  Kernels run as plain Python, so that nothing is compiled; tests that are too slow that way are left
 out, so the shares caught are lower bounds.  Results are kept one line each: an interrupted run goes on; `--again` tries
-survivors again, after new tests; `--compiled` does so with compiled kernels and all tests of the mutant's package.
+survivors again, with `--look` after new tests; `--compiled` does so with compiled kernels and all tests of the mutant's package.
 """
 
 import argparse
@@ -99,9 +99,17 @@ def function_at(text: str, site: Site) -> str:
     return max(((other.line, name) for name, other in sites(text) if other.line <= site.line), default=(0, ""))[1]
 
 
-def reached(out: Path) -> list[Test]:
-    """Tests that are quick without compiled kernels, and what they reach; looked up once."""
+def reached(out: Path, look: bool) -> list[Test]:
+    """Tests that are quick without compiled kernels, and what they reach; looked up once, or again for new tests."""
     file = out / "reach.jsonl"
+    if look or not file.exists():
+        look_up(file, out)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    return [Test(row["test"], row["seconds"], frozenset(row["functions"])) for row in rows if row["passed"]]
+
+
+def look_up(file: Path, out: Path) -> None:
+    """Run every test that the file does not hold yet, traced."""
     places = [str(ROOT / "tests" / name) for name in QUICK]
     plugin = ["-p", "benchmarks.mutant_reach", "--reach-into", str(file), "--reach-seconds", str(SLOW)]
     paths = os.pathsep.join([str(SOURCES.parent), str(ROOT)])
@@ -110,8 +118,6 @@ def reached(out: Path) -> list[Test]:
     command = [sys.executable, "-m", "pytest", *quiet, *plugin, *places]
     with (out / "reach.log").open("w") as log:
         subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    return [Test(row["test"], row["seconds"], frozenset(row["functions"])) for row in rows if row["passed"]]
 
 
 def chosen(mutant: Mutant, tests: Iterable[Test], enough_s: float) -> list[Test]:
@@ -197,7 +203,7 @@ def report(rows: Sequence[dict[str, str | None]]) -> str:
 def judge_all(mutants: Sequence[Mutant], known: dict[str, dict[str, str | None]], options: Any) -> None:
     """Judge mutants one after the other, keeping each result and showing how far it is."""
     out, compiled = options.out, options.compiled
-    tests = reached(out) if mutants and not compiled else []
+    tests = reached(out, options.look) if mutants and not compiled else []
     start, survived = time.monotonic(), 0
     for number, mutant in enumerate(mutants, 1):
         if compiled:
@@ -222,6 +228,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--only", default="", metavar="PATH", help="files whose path below src/polyarm begins so")
     parser.add_argument("--again", action="store_true", help="try survivors again")
     parser.add_argument("--seconds", type=float, default=30.0, help="of tests for each mutant (default 30)")
+    parser.add_argument("--look", action="store_true", help="look at what new tests reach")
     parser.add_argument("--compiled", action="store_true", help="try survivors again with all tests, compiled")
     parser.add_argument("--out", type=Path, default=Path("results/mutants"), help="folder (default results/mutants)")
     options = parser.parse_args(arguments)
