@@ -1,0 +1,112 @@
+"""Judge mutants in forks of one process that has collected all tests: only the code of one function is swapped.
+
+python -m pytest -p benchmarks.mutant_judge --judge FILE tests ...
+
+The file names, one line of JSON each, a source file, a function, the changed text of the file, and the tests to run, in
+order.  The first test that fails, or nothing, is written to the file's neighbour `.judged`.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+PATIENCE = 120  # seconds of processor time after which a mutant hangs
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--judge", type=Path, default=None, help="file of mutants")
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """All code objects inside one."""
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield part
+            yield from codes(part)
+
+
+def function_named(module: Any, name: str) -> FunctionType:
+    """The live function of a qualified name, under whatever wraps it."""
+    found = module
+    for part in name.split("."):
+        found = vars(found)[part]
+    for wrapper in ("fget", "func", "__func__", "__wrapped__"):
+        found = getattr(found, wrapper, found)
+    return found  # type: ignore[return-value]
+
+
+def plant(file: str, function: str, text: str) -> None:
+    """Give a function of the sources the code of the changed text; nested functions change with their owner."""
+    outer = function.split(".<locals>")[0]
+    module = importlib.import_module("polyarm." + file.removesuffix(".py").replace("/", "."))
+    whole = compile(text, str(module.__file__), "exec")
+    live = function_named(module, outer)
+    live.__code__ = next(code for code in codes(whole) if code.co_qualname == outer)
+
+
+def first_failure(items: list[pytest.Item]) -> str | None:
+    """Name of the first test that fails."""
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+            return item.nodeid.split("[")[0]
+    return None
+
+
+class Judge:
+    """Runs each mutant's tests in a fork."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        rows = [json.loads(line) for line in self.file.read_text().splitlines()]
+        start, survived = time.monotonic(), 0
+        for number, row in enumerate(rows, 1):
+            caught_by = self.judged(row, [items[name] for name in row["tests"] if name in items])
+            survived += caught_by is None
+            done = {"key": row["key"], "package": row["package"], "caught_by": caught_by, "tests": len(row["tests"])}
+            with self.file.with_suffix(".judged").open("a") as lines:
+                lines.write(json.dumps(done) + "\n")
+            left_s = (time.monotonic() - start) / number * (len(rows) - number)
+            bar = ("#" * (30 * number // len(rows))).ljust(30)
+            told = f"\r{bar} {number}/{len(rows)}, {survived} survived, {left_s / 60:.0f} min left "
+            print(told, end="" if number < len(rows) else "\n", flush=True, file=sys.__stderr__)
+        return True
+
+    def judged(self, row: dict[str, Any], items: list[pytest.Item]) -> str | None:
+        """What caught a mutant, if anything did; out of time counts."""
+        note = self.file.with_suffix(".failed")
+        note.unlink(missing_ok=True)
+        child = os.fork()
+        if child == 0:
+            signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+            code = 1
+            try:
+                plant(row["file"], row["function"], row["text"])
+                failed = first_failure(items)
+                code = 0 if failed is None else 1
+                if failed is not None:
+                    note.write_text(failed)
+            finally:
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code == 0:
+            return None
+        return note.read_text() if note.exists() else ("out of time" if code < 0 else "cannot be planted")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("--judge")
+    if file is not None:
+        config.pluginmanager.register(Judge(file))
