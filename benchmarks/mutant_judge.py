@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -35,14 +35,14 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(part)
 
 
-def function_named(module: Any, name: str) -> FunctionType:
+def function_named(module: Any, name: str) -> Any:
     """The live function of a qualified name, under whatever wraps it."""
     found = module
     for part in name.split("."):
         found = vars(found)[part]
     for wrapper in ("fget", "func", "__func__", "__wrapped__"):
         found = getattr(found, wrapper, found)
-    return found  # type: ignore[return-value]
+    return found
 
 
 def plant(file: str, function: str, text: str) -> None:

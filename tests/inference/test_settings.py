@@ -36,13 +36,13 @@ def test_impossible_sizes_of_generalised_lines_are_named(n_arms: Any, dim: Any) 
 
 def test_moments_in_many_contexts_are_those_in_each() -> None:
     lines = [LinearGaussian(NormalInverseGamma(3, 0.0, 1.0, 2.0, 0.5))] * 2
-    engine = FeatureEngine(ConjugateEngine(lines), "intercept", 2)
+    engine: Any = FeatureEngine(ConjugateEngine(lines), "intercept", 2)
     state = fed(engine, rewards(20, 2, 2, seed=0), np.random.default_rng(0))
     X = np.random.default_rng(1).standard_normal((4, 2))
     many = engine.moments_many(state, X)
     assert many.shape == (4, 2, 2)
     for x, found in zip(X, many, strict=True):
-        np.testing.assert_array_equal(found, engine.engine.moments(state, np.append(x, 1.0)))  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(found, engine.engine.moments(state, np.append(x, 1.0)))
 
 
 @pytest.mark.parametrize(("n", "interval"), [(100, 20), (20 * 64, 20), (20 * 64 + 1, 40), (5000, 80), (12_000, 320)])
