@@ -23,9 +23,9 @@ from rich.progress import track
 
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments.bench import NumpyLinear
-from polyarm.experiments.play import play, sample_world
-from polyarm.experiments.seeds import policy_rng, world_rng
-from polyarm.experiments.statistics import paired_difference
+from polyarm.experiments.reporting.statistics import paired_difference
+from polyarm.experiments.running.play import play, sample_world
+from polyarm.experiments.running.seeds import policy_rng, world_rng
 from polyarm.policies import make_policy
 from polyarm.types import AnyPolicy, Array, Environment
 

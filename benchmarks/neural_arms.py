@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.environments.presets import Scenario
-from polyarm.experiments.play import sample_world
-from polyarm.experiments.seeds import world_rng
+from polyarm.experiments.running.play import sample_world
+from polyarm.experiments.running.seeds import world_rng
 from polyarm.types import IntArray, World
 
 

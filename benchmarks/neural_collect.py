@@ -14,10 +14,10 @@ from benchmarks.neural_arms import labels_in, pieces
 
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments.comparison import make_study
-from polyarm.experiments.play import Run
-from polyarm.experiments.records import record
-from polyarm.experiments.runner import open_store, versions
-from polyarm.experiments.store import runs_of
+from polyarm.experiments.running.play import Run
+from polyarm.experiments.running.records import record
+from polyarm.experiments.running.runner import open_store, versions
+from polyarm.experiments.running.store import runs_of
 
 
 def collect(path: Path, out: Path, seed: int, data: str | None) -> None:

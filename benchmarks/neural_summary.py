@@ -14,7 +14,7 @@ from benchmarks.neural_arms import pieces
 
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments.paper.published import SCENARIOS, TABLES
-from polyarm.experiments.statistics import z_score
+from polyarm.experiments.reporting.statistics import z_score
 from polyarm.types import IntArray, World
 
 

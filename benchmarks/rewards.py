@@ -33,11 +33,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import polyarm
 from polyarm.environments.presets import Scenario, make_scenario
-from polyarm.experiments.contenders import parse_contender
-from polyarm.experiments.executors import local_processes
-from polyarm.experiments.play import play, sample_world, shorten
-from polyarm.experiments.seeds import policy_rng, world_rng
-from polyarm.experiments.statistics import paired_difference
+from polyarm.experiments.reporting.statistics import paired_difference
+from polyarm.experiments.running.contenders import parse_contender
+from polyarm.experiments.running.executors import local_processes
+from polyarm.experiments.running.play import play, sample_world, shorten
+from polyarm.experiments.running.seeds import policy_rng, world_rng
 from polyarm.types import Array
 
 RESULTS = Path(__file__).parent / "results" / "rewards.csv"

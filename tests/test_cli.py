@@ -11,7 +11,7 @@ import pytest
 import polyarm
 from polyarm.cli import main
 from polyarm.environments.presets import make_scenario
-from polyarm.experiments.contenders import Contender
+from polyarm.experiments.running.contenders import Contender
 from polyarm.experiments.warm import all_contenders
 
 SMALL = ["--realizations", "3", "--horizon", "30", "--workers", "1", "--quiet"]
@@ -132,7 +132,7 @@ def full(*args: object, **kwargs: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.parquet")
 
 
-@pytest.mark.parametrize("broken", ["polyarm.experiments.store.write_table", "polyarm.files.write_atomically"])
+@pytest.mark.parametrize("broken", ["polyarm.experiments.running.store.write_table", "polyarm.files.write_atomically"])
 def test_a_full_disk_is_told_in_one_line(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import polyarm as pa
 from polyarm.errors import BrokenFile, InvalidArgument, PolyarmError
-from polyarm.regressor import FitFile
+from polyarm.regression.regressor import FitFile
 from polyarm.types import Array
 
 # name of a check of scikit-learn -> why a conditional density estimator may fail it; none needs to be excused

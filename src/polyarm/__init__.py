@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from polyarm.errors import PolyarmError
     from polyarm.evaluation import evaluate
     from polyarm.experiments.comparison import compare
-    from polyarm.experiments.contenders import Contender
+    from polyarm.experiments.running.contenders import Contender
     from polyarm.inference import (
         Budget,
         ConjugateEngine,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         policy_names,
         probability_best,
     )
-    from polyarm.regressor import MixtureRegressor
+    from polyarm.regression.regressor import MixtureRegressor
     from polyarm.types import Array, Choice, Engine, Environment, Mask, Policy, RewardModel, World
 
 _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and needs no extra

@@ -171,7 +171,7 @@ def _add_warm(commands: Any) -> None:
 def list_names(options: argparse.Namespace) -> int:
     """Print the names of scenarios, policies or targets."""
     from polyarm.environments.presets import scenario_names
-    from polyarm.experiments.contenders import policy_names
+    from polyarm.experiments.running.contenders import policy_names
 
     if options.what == "targets":
         from polyarm.experiments.paper.targets import NAMES
@@ -308,7 +308,7 @@ def run_warm(options: argparse.Namespace) -> int:
 
 
 def _workers(options: argparse.Namespace) -> int:
-    from polyarm.experiments.executors import available_cores
+    from polyarm.experiments.running.executors import available_cores
 
     workers: int = available_cores() if options.workers is None else options.workers
     return workers

@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from polyarm.environments import StaticGaussian
-from polyarm.experiments.content import Unreadable, content
-from polyarm.experiments.sources import hash_sources
+from polyarm.experiments.running.content import Unreadable, content
+from polyarm.experiments.running.sources import hash_sources
 from polyarm.types import Array
 
 FACTOR = 2.0
@@ -147,7 +147,7 @@ def test_a_file_counts_by_its_content(tmp_path: Path) -> None:
 def test_another_process_reads_the_same(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(
-        "import numpy as np\nfrom polyarm.experiments.content import content\n"
+        "import numpy as np\nfrom polyarm.experiments.running.content import content\n"
         "class Own:\n    def __init__(self, k):\n"
         "        self.k, self.words, self.f = k, {'b', 'a', 'c'}, lambda x: x * k\n"
         "    def sample(self, horizon, rng):\n        return np.ones(horizon) * self.k\n"

@@ -11,21 +11,21 @@ from polyarm import drawing
 from polyarm.environments import make_scenario
 from polyarm.errors import InvalidArgument, UnknownName
 from polyarm.experiments.comparison import Comparison, compare
-from polyarm.experiments.contenders import NETWORKS, Contender
-from polyarm.experiments.curves import arm_shares, optimal_curves, regret_curves
-from polyarm.experiments.executors import Inline
-from polyarm.experiments.learnt import look
 from polyarm.experiments.paper import growth
 from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.convergence import ConvergenceTarget, probe_contexts
 from polyarm.experiments.paper.linear_curves import curve_panel, curve_rows
-from polyarm.experiments.paper.mixture_a import TARGET as MIXTURE_A
 from polyarm.experiments.paper.panels import Entry, Outcome, Panel, regret_row, regret_table
 from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES, ORACLE, SCENARIOS, TABLES
 from polyarm.experiments.paper.reproduction import Settings, parse_targets, reproduce
 from polyarm.experiments.paper.run_times import published_seconds
+from polyarm.experiments.paper.studies import MIXTURE_A
 from polyarm.experiments.paper.targets import NAMES, TARGETS
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.reporting.curves import arm_shares, optimal_curves, regret_curves
+from polyarm.experiments.reporting.inspection import look
+from polyarm.experiments.running.contenders import NETWORKS, Contender
+from polyarm.experiments.running.executors import Inline
 from polyarm.tables import Table, to_csv, to_html, to_latex, to_markdown
 
 TABLE = Table("A & B", ("policy", "mean", "share"), (("a_b|c", 1234.567, "5.0%"), ("d<e", None, "-")))

@@ -19,11 +19,11 @@ from polyarm.environments import StaticGaussian
 from polyarm.environments.presets import make_scenario
 from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, UnknownName
 from polyarm.experiments.comparison import Comparison, compare
-from polyarm.experiments.contenders import Contender
-from polyarm.experiments.executors import local_processes, open_executor
-from polyarm.experiments.play import play
-from polyarm.experiments.seeds import policy_rng
-from polyarm.experiments.store import read_metadata, write_table
+from polyarm.experiments.running.contenders import Contender
+from polyarm.experiments.running.executors import local_processes, open_executor
+from polyarm.experiments.running.play import play
+from polyarm.experiments.running.seeds import policy_rng
+from polyarm.experiments.running.store import read_metadata, write_table
 from polyarm.types import IntArray, Rng, World
 from tests.experiments import gamblers
 
@@ -154,11 +154,11 @@ def test_an_environment_that_cannot_be_read_is_not_resumed(tmp_path: Path) -> No
 def test_changed_sources_and_unrecorded_ones_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compare("mixture-a", MINE, 2, 10, out=tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("polyarm.experiments.runner.polyarm_sources", lambda parts: "another")
+        patch.setattr("polyarm.experiments.running.runner.polyarm_sources", lambda parts: "another")
         with pytest.raises(InvalidArgument, match=r"sources of the worlds '[0-9a-f]*' instead of 'another'"):
             compare("mixture-a", MINE, 2, 10, out=tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("polyarm.experiments.contenders.polyarm_sources", lambda parts: "another")
+        patch.setattr("polyarm.experiments.running.contenders.polyarm_sources", lambda parts: "another")
         with pytest.raises(InvalidArgument, match=r"sources of policy 'bold' '[0-9a-f]*' instead of 'another'"):
             compare("mixture-a", MINE, 2, 10, out=tmp_path)
     file = tmp_path / "results.parquet"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyarm.experiments.statistics import (
+from polyarm.experiments.reporting.statistics import (
     fit_growth,
     holm,
     paired_difference,

@@ -13,12 +13,12 @@ from typing import Any
 from polyarm.environments.judged import Judged
 from polyarm.environments.presets import Scenario, make_scenario
 from polyarm.errors import require_count, require_name
-from polyarm.experiments.contenders import Factory, PolicyLike, as_contenders, default_contenders
-from polyarm.experiments.executors import open_executor
-from polyarm.experiments.progress import progress_bar
-from polyarm.experiments.results import Results
-from polyarm.experiments.runner import LARGEST, Study, count_missing, open_store, run_study
-from polyarm.experiments.summary import summary, without_nan
+from polyarm.experiments.reporting.summary import summary, without_nan
+from polyarm.experiments.running.contenders import Factory, PolicyLike, as_contenders, default_contenders
+from polyarm.experiments.running.executors import open_executor
+from polyarm.experiments.running.progress import progress_bar
+from polyarm.experiments.running.results import Results
+from polyarm.experiments.running.runner import LARGEST, Study, count_missing, open_store, run_study
 from polyarm.models.objectives import MEAN, ObjectiveLike, as_objective
 from polyarm.tables import Table
 from polyarm.types import Environment

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from polyarm import drawing
-from polyarm.experiments import figures
 from polyarm.experiments.comparison import Comparison
-from polyarm.experiments.contenders import Contender
-from polyarm.experiments.curves import optimal_curves, regret_curves
-from polyarm.experiments.learnt import look
+from polyarm.experiments.reporting import figures
+from polyarm.experiments.reporting.curves import optimal_curves, regret_curves
+from polyarm.experiments.reporting.inspection import look
+from polyarm.experiments.running.contenders import Contender
 from polyarm.tables import write_files
 
 LOOKED_INTO = ("nonparametric", "nonparametric-paper", "pitman-yor", "oracle-mixture")

@@ -4,11 +4,11 @@ from concurrent.futures import as_completed
 
 from polyarm.environments.presets import make_scenario
 from polyarm.errors import BrokenFile, require_count
-from polyarm.experiments.contenders import Contender
-from polyarm.experiments.executors import available_cores, local_processes
-from polyarm.experiments.play import play, sample_world
-from polyarm.experiments.progress import progress_bar
-from polyarm.experiments.seeds import policy_rng, world_rng
+from polyarm.experiments.running.contenders import Contender
+from polyarm.experiments.running.executors import available_cores, local_processes
+from polyarm.experiments.running.play import play, sample_world
+from polyarm.experiments.running.progress import progress_bar
+from polyarm.experiments.running.seeds import policy_rng, world_rng
 from polyarm.inference.presets import engine_names
 from polyarm.kernels._cache import cache_folder
 from polyarm.policies.presets import policy_names

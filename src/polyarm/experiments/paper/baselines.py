@@ -1,8 +1,8 @@
 """Panels of the paper's comparisons with baselines."""
 
-from polyarm.experiments.contenders import NETWORKS
 from polyarm.experiments.paper.panels import Entry, Panel, PanelTarget
 from polyarm.experiments.paper.published import TABLES
+from polyarm.experiments.running.contenders import NETWORKS
 
 SHOWN = {
     "nonparametric-paper": "Nonparametric TS",

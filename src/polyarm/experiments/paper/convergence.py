@@ -8,14 +8,14 @@ import numpy as np
 
 from polyarm import drawing
 from polyarm.environments.presets import make_scenario
-from polyarm.experiments import figures
-from polyarm.experiments.contenders import parse_contender
 from polyarm.experiments.paper.panels import grid_of
-from polyarm.experiments.progress import progress_bar
-from polyarm.experiments.sections import Section
-from polyarm.experiments.seeds import policy_rng, world_rng
-from polyarm.experiments.statistics import fit_growth, summarize, total_variation
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.reporting import figures
+from polyarm.experiments.reporting.statistics import fit_growth, summarize, total_variation
+from polyarm.experiments.running.contenders import parse_contender
+from polyarm.experiments.running.progress import progress_bar
+from polyarm.experiments.running.seeds import policy_rng, world_rng
 from polyarm.policies import engine_of
 from polyarm.tables import Cell, Table
 from polyarm.types import Array, World

@@ -8,9 +8,9 @@ import numpy as np
 
 from polyarm import drawing
 from polyarm.experiments.paper.panels import Entry, Outcome, Panel, PanelTarget, panel_figure
-from polyarm.experiments.sections import Section
-from polyarm.experiments.statistics import Growth, fit_growth
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.reporting.statistics import Growth, fit_growth
 from polyarm.tables import Cell, Table
 from polyarm.types import Array
 

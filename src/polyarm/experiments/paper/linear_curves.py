@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from polyarm import drawing
-from polyarm.experiments import figures
-from polyarm.experiments.curves import regret_curves
 from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.panels import Outcome, Panel, PanelTarget, verdict
 from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES
-from polyarm.experiments.sections import Section
-from polyarm.experiments.statistics import z_score
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.reporting import figures
+from polyarm.experiments.reporting.curves import regret_curves
+from polyarm.experiments.reporting.statistics import z_score
 from polyarm.tables import Cell, Table
 from polyarm.types import Array
 

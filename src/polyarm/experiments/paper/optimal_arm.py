@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyarm.experiments import figures
-from polyarm.experiments.curves import optimal_curves
 from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.panels import Outcome, PanelTarget, panel_figure
 from polyarm.experiments.paper.published import SCENARIOS
-from polyarm.experiments.sections import Section
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.reporting import figures
+from polyarm.experiments.reporting.curves import optimal_curves
 from polyarm.tables import Cell, Table
 
 SHARES = (0.1, 0.5, 1.0)  # of the horizon

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyarm import drawing
-from polyarm.experiments import figures
-from polyarm.experiments.contenders import parse_contender
-from polyarm.experiments.curves import Curve, regret_curves
 from polyarm.experiments.paper.published import Published
-from polyarm.experiments.results import Results
-from polyarm.experiments.sections import Section
-from polyarm.experiments.statistics import summarize, z_score
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.reporting import figures
+from polyarm.experiments.reporting.curves import Curve, regret_curves
+from polyarm.experiments.reporting.statistics import summarize, z_score
+from polyarm.experiments.running.contenders import parse_contender
+from polyarm.experiments.running.results import Results
 from polyarm.tables import Cell, Table
 
 HEADS = (

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from polyarm.errors import require, require_count, require_extra, require_name, require_writable_parent
-from polyarm.experiments.executors import open_executor
+from polyarm.experiments.paper.report import html_report, markdown_summary
+from polyarm.experiments.paper.sections import Section
 from polyarm.experiments.paper.targets import NAMES, TARGETS
-from polyarm.experiments.report import html_report, markdown_summary
-from polyarm.experiments.sections import Section
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.running.executors import open_executor
 from polyarm.files import require_folder, write_atomically
 from polyarm.tables import show
 

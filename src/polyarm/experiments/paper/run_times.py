@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from polyarm import drawing
-from polyarm.experiments import figures
 from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.gibbs_max import TARGET as GIBBS_MAX
 from polyarm.experiments.paper.panels import Entry, Outcome, Panel, PanelTarget, panel_figure
 from polyarm.experiments.paper.published import SECONDS
-from polyarm.experiments.sections import Section
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.reporting import figures
 from polyarm.tables import Cell, Table
 
 NOTE = "One core of this machine, code already compiled; the published seconds are of the authors' machine and code."

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 from polyarm.environments.judged import Judged
 from polyarm.environments.presets import Scenario
 from polyarm.errors import InvalidArgument, UnknownName, require, require_extra, shown
-from polyarm.experiments.content import readable
-from polyarm.experiments.sources import NETWORKS as NETWORK_SOURCES
-from polyarm.experiments.sources import POLICIES, polyarm_sources
+from polyarm.experiments.running.content import readable
+from polyarm.experiments.running.sources import NETWORKS as NETWORK_SOURCES
+from polyarm.experiments.running.sources import POLICIES, polyarm_sources
 from polyarm.policies import network_names, presets, takes_objective, with_objective
 from polyarm.policies.optimal import Optimal
 from polyarm.types import AnyPolicy, World

@@ -13,7 +13,7 @@ seconds          float   time the whole realisation took
 import numpy as np
 import pyarrow as pa
 
-from polyarm.experiments.play import Run
+from polyarm.experiments.running.play import Run
 from polyarm.types import IntArray, World
 
 SCHEMA = pa.schema(

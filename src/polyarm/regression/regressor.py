@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, require, require_count, require_number
-from polyarm.estimator import (
+from polyarm.inference import Budget, GibbsEngine, GibbsState, KeptDraws, load_state, save_state
+from polyarm.inference.gibbs import prior_of
+from polyarm.inference.state_checks import require_components
+from polyarm.kernels.component import n_rows
+from polyarm.kernels.seating import number_by_appearance
+from polyarm.models import LinearMixture, NormalInverseGamma, StudentMixture
+from polyarm.regression.sklearn_compat import (
     Estimator,
     coefficient_of_determination,
     not_fitted,
@@ -21,12 +27,6 @@ from polyarm.estimator import (
     require_seed,
     require_targets,
 )
-from polyarm.inference import Budget, GibbsEngine, GibbsState, KeptDraws, load_state, save_state
-from polyarm.inference.gibbs import prior_of
-from polyarm.inference.state_checks import require_components
-from polyarm.kernels.component import n_rows
-from polyarm.kernels.seating import number_by_appearance
-from polyarm.models import LinearMixture, NormalInverseGamma, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 Labels: TypeAlias = NDArray[np.int32]

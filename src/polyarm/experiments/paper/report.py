@@ -6,8 +6,8 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from polyarm.experiments.runner import versions
-from polyarm.experiments.sections import Section
+from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.running.runner import versions
 from polyarm.files import require_folder, write_atomically
 from polyarm.tables import to_html, to_markdown
 

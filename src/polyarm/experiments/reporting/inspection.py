@@ -11,10 +11,10 @@ import numpy as np
 
 from polyarm.environments.judged import Judged
 from polyarm.environments.presets import Scenario
-from polyarm.experiments.contenders import Contender
-from polyarm.experiments.play import sample_world
-from polyarm.experiments.records import checkpoints
-from polyarm.experiments.seeds import picture_rng, policy_rng, world_rng
+from polyarm.experiments.running.contenders import Contender
+from polyarm.experiments.running.play import sample_world
+from polyarm.experiments.running.records import checkpoints
+from polyarm.experiments.running.seeds import picture_rng, policy_rng, world_rng
 from polyarm.policies import engine_of, probability_best
 from polyarm.types import AnyEngine, Array, IntArray, Rng, World
 

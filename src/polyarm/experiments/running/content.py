@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from polyarm.errors import shown
-from polyarm.experiments.sources import hash_sources
+from polyarm.experiments.running.sources import hash_sources
 
 SHORT = 80  # letters of a word that stands as it is
 LONG = 4000  # letters of a whole text

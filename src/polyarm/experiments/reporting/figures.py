@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from polyarm.drawing import COLOURS, new_figure, style_of
-from polyarm.experiments.curves import Curve
-from polyarm.experiments.learnt import ArmDensity, Learnt
+from polyarm.experiments.reporting.curves import Curve
+from polyarm.experiments.reporting.inspection import ArmDensity, Learnt
 from polyarm.types import Array, IntArray
 
 

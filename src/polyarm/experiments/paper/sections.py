@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from polyarm import drawing
-from polyarm.experiments.workplace import Workplace
+from polyarm.experiments.paper.workplace import Workplace
 from polyarm.tables import Table, write_files
 
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments.comparison import make_study
-from polyarm.experiments.progress import progress_bar
-from polyarm.experiments.results import Results
-from polyarm.experiments.runner import Study, count_missing, open_store, run_study
-from polyarm.experiments.store import Store
+from polyarm.experiments.running.progress import progress_bar
+from polyarm.experiments.running.results import Results
+from polyarm.experiments.running.runner import Study, count_missing, open_store, run_study
+from polyarm.experiments.running.store import Store
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,16 @@ import pyarrow.compute as pc
 import polyarm
 from polyarm.environments.presets import Scenario
 from polyarm.errors import require, require_count
-from polyarm.experiments.contenders import Contender
-from polyarm.experiments.content import readable
-from polyarm.experiments.executors import Inline
-from polyarm.experiments.play import Run, play, sample_world, shorten
-from polyarm.experiments.progress import Advance, silent
-from polyarm.experiments.records import record
-from polyarm.experiments.results import Results
-from polyarm.experiments.seeds import policy_rng, policy_seed, world_rng
-from polyarm.experiments.sources import WORLDS, polyarm_sources
-from polyarm.experiments.store import Done, Store, runs_of
+from polyarm.experiments.running.contenders import Contender
+from polyarm.experiments.running.content import readable
+from polyarm.experiments.running.executors import Inline
+from polyarm.experiments.running.play import Run, play, sample_world, shorten
+from polyarm.experiments.running.progress import Advance, silent
+from polyarm.experiments.running.records import record
+from polyarm.experiments.running.results import Results
+from polyarm.experiments.running.seeds import policy_rng, policy_seed, world_rng
+from polyarm.experiments.running.sources import WORLDS, polyarm_sources
+from polyarm.experiments.running.store import Done, Store, runs_of
 from polyarm.files import require_folder
 from polyarm.types import World
 

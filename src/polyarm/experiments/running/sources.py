@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PLAYED = ("experiments/play.py", "experiments/records.py", "experiments/seeds.py")
+ROOT = Path(__file__).parents[2]
+PLAYED = (*(f"experiments/running/{name}.py" for name in ("play", "records", "seeds")),)
 WORLDS = ("environments", "models", "kernels/objectives.py", *PLAYED)
 POLICIES = ("kernels", "inference", "models", "policies")  # every policy but the networks
 NETWORKS = ("neural",)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.experiments.results import Results
+from polyarm.experiments.running.results import Results
 from polyarm.types import Array, IntArray
 
 

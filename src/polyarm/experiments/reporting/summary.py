@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from polyarm.errors import require_name
-from polyarm.experiments.results import Results
-from polyarm.experiments.statistics import holm, paired_difference, summarize
+from polyarm.experiments.reporting.statistics import holm, paired_difference, summarize
+from polyarm.experiments.running.results import Results
 
 
 def policy_summary(results: Results, label: str) -> dict[str, Any]:

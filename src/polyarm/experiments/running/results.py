@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyarm.experiments.records import last_tenth
+from polyarm.experiments.running.records import last_tenth
 from polyarm.types import Array, IntArray
 
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polyarm.errors import BrokenFile, InvalidArgument, shown
-from polyarm.experiments.content import UNREADABLE
-from polyarm.experiments.records import SCHEMA
+from polyarm.experiments.running.content import UNREADABLE
+from polyarm.experiments.running.records import SCHEMA
 from polyarm.files import write_atomically
 
 KEY = b"polyarm"

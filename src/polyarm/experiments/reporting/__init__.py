@@ -1,0 +1,1 @@
+"""What rows on disk say: verdicts, curves, pictures."""

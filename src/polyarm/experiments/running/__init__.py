@@ -1,0 +1,1 @@
+"""Playing policies in worlds: studies, their processes, and their rows on disk."""

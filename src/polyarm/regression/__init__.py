@@ -1,0 +1,1 @@
+"""Density regression by the same mixtures, with scikit-learn's interface."""
