@@ -8,10 +8,10 @@ import numpy as np
 
 from polyarm import drawing
 from polyarm.experiments.paper.baselines import baseline_panel
-from polyarm.experiments.paper.gibbs_max import TARGET as GIBBS_MAX
 from polyarm.experiments.paper.panels import Entry, Outcome, Panel, PanelTarget, panel_figure
 from polyarm.experiments.paper.published import SECONDS
 from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.paper.studies import GIBBS_MAX
 from polyarm.experiments.paper.workplace import Workplace
 from polyarm.experiments.reporting import figures
 from polyarm.tables import Cell, Table
