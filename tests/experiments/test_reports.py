@@ -22,7 +22,7 @@ from polyarm.experiments.paper.run_times import published_seconds
 from polyarm.experiments.paper.studies import MIXTURE_A
 from polyarm.experiments.paper.targets import NAMES, TARGETS
 from polyarm.experiments.paper.workplace import Workplace
-from polyarm.experiments.reporting.curves import arm_shares, optimal_curves, regret_curves
+from polyarm.experiments.reporting.curves import optimal_curves, regret_curves
 from polyarm.experiments.reporting.inspection import look
 from polyarm.experiments.running.contenders import NETWORKS, Contender
 from polyarm.experiments.running.executors import Inline
@@ -63,10 +63,6 @@ def test_optimal_curves_are_shares(found: Comparison) -> None:
     widths = np.diff(curves["uniform"].steps, prepend=0)
     total = (curves["uniform"].mean * widths).sum()
     assert total == pytest.approx(found.results.final("uniform", "optimal_plays").mean())
-
-
-def test_arm_shares_sum_to_one(found: Comparison) -> None:
-    assert arm_shares(found.results, "uniform").sum(axis=1) == pytest.approx(1)
 
 
 def test_lock_in_is_about_the_last_tenth(found: Comparison) -> None:

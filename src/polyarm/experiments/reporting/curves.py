@@ -40,8 +40,3 @@ def _curve(label: str, steps: IntArray, values: Array, band: str = "ci") -> Curv
     std = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
     half = std if band == "std" else 1.96 * std / len(values) ** 0.5
     return Curve(label, steps, mean, mean - half, mean + half)
-
-
-def arm_shares(results: Results, label: str) -> Array:
-    """Mean share of each arm in the plays so far, (checkpoints, arms)."""
-    return np.asarray(results.curves(label, "plays").mean(axis=0) / results.steps[:, None])
