@@ -65,7 +65,8 @@ GAUSSIAN = PanelTarget(
     READ_OFF,
 )
 # settings of the authors' public script for these figures: Gibbs_max 4, tolerance 1 %
-KNOWN_COMPONENTS = tuple(f"{policy}:gibbs_max=4,tolerance=0.01" for policy in ("nonparametric-paper", "oracle-mixture"))
+OPTIONS = "gibbs_max=4,tolerance=0.01"
+KNOWN_COMPONENTS = (f"nonparametric-paper:{OPTIONS}", f"oracle-mixture:{OPTIONS}")
 ORACLE_MIXTURES = PanelTarget(
     "oracle-mixtures",
     "Mixture bandits against finite-mixture oracles",
