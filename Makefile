@@ -30,7 +30,7 @@ test-long: $(READY)
 
 # replicas, leaders and databases that stop under load: run it after a change of the service
 crashes: $(READY)
-	POLYARM_CRASHES=1 $(BIN)/python -m pytest tests/service/test_crash.py
+	POLYARM_CRASHES=1 $(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_machine.py tests/service/test_description.py
 
 BOUNDS := NUMBA_BOUNDSCHECK=1 POLYARM_CACHE_DIR=$(CURDIR)/results/bounds
 bounds: $(READY)

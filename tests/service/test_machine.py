@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from sqlalchemy import func, select
+from sqlalchemy import func, select, true
 
 from polyarm.bandit import identity
 from polyarm.bandit.identity import new_ids
@@ -23,12 +23,12 @@ from polyarm.service.app import Service
 from polyarm.service.audit import first_broken
 from polyarm.service.database import open_database
 from polyarm.service.keys import LOCAL
-from polyarm.service.ledger import KeyConflict
+from polyarm.service.ledger import HOUR, KeyConflict
 from polyarm.service.messages import DecisionRequest, ExperimentPatch, ExperimentSettings, RewardRequest
 from polyarm.service.rebuild import rebuild
 from polyarm.service.replica import Paused
-from polyarm.service.reports import make_report
-from polyarm.service.schema import changes, decisions, outcomes, reward_events, rollups
+from polyarm.service.reports import make_report, verdict_counts
+from polyarm.service.schema import changes, decisions, long_rollups, outcomes, reward_events, rollups
 from tests.service.postgres import Postgres
 from tests.service.reference import Reference
 
@@ -223,6 +223,17 @@ class Machine(RuleBasedStateMachine):
             assert sorted(parked.scalars()) == sorted(event.decision for event in self.reference.parked)
             report = make_report(connection, catalog.get_experiment(connection, "shop"))
             plays = connection.execute(select(func.sum(rollups.c.plays))).scalar() or 0
+            rewards, *others = (
+                connection.execute(select(func.sum(table.c.rewards)).where(which)).scalar() or 0
+                for table, which in (
+                    (rollups, true()),
+                    (long_rollups, long_rollups.c.span == 0),
+                    (long_rollups, long_rollups.c.span == HOUR),
+                )
+            )
+            assert others == [rewards, rewards]
+            verdicts = select(reward_events.c.verdict, func.count()).group_by(reward_events.c.verdict)
+            assert verdict_counts(connection, 0) == {row[0]: row[1] for row in connection.execute(verdicts)}
             stored = connection.execute(select(func.count()).select_from(decisions)).scalar()
         closed = sum(decision.closed for decision in self.reference.decisions.values())
         assert plays == stored == report.decisions == len(self.reference.decisions)

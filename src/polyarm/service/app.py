@@ -262,7 +262,7 @@ class Service:
 
     async def openapi_json(self, _request: Request) -> Response:
         """GET /openapi.json."""
-        return reply(openapi.description())
+        return reply(openapi.description(keys=not self.door.open_to_all))
 
     def routes(self) -> list[BaseRoute]:
         """All paths."""
@@ -315,9 +315,11 @@ def _idempotency_key(request: Request) -> str | None:
     return key
 
 
-async def _no_route(_request: Request, error: Exception) -> Response:
+async def _no_route(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    if status == 405 and (methods := openapi.methods_of(request.url.path)):
+        headers = {"allow": ", ".join(methods)}
     return reply(
         ErrorAnswer("there is no such path" if status == 404 else f"{getattr(error, 'detail', 'error')}"),
         status,

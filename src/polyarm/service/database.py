@@ -1,9 +1,11 @@
 """Opening the database: SQLite with one writer, or PostgreSQL; schema brought up to date, a newer one refused."""
 
+import contextlib
 import fcntl
 import os
 import sqlite3
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +23,13 @@ from polyarm.errors import InvalidArgument, PolyarmError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 SQLITE_LOSSY = ((3, 7, 0), (3, 51, 2))  # WAL may lose rows when two connections write and checkpoint at once
+NETWORK = {  # a silent network is given up after seconds, where the system would wait for many minutes
+    "connect_timeout": 5,
+    "tcp_user_timeout": 5000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+}
 MIGRATION_LOCK = 0x706F6C79  # one replica at a time changes the schema
 
 
@@ -58,11 +67,21 @@ def open_database(address: str, *, exclusive: bool = True) -> Database:
     url = parse(address)
     if url.get_backend_name() == "sqlite":
         return _open_sqlite(url, exclusive)
-    writing = create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=4)
-    reading = create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=8)
+    writing = create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=4, connect_args=NETWORK)
+    reading = create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=8, connect_args=NETWORK)
     database = Database(url, writing, reading)
-    _upgrade_together(database)
+    with _closed_if_refused(database):
+        _upgrade_together(database)
     return database
+
+
+@contextlib.contextmanager
+def _closed_if_refused(database: Database) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        database.close()
+        raise
 
 
 def parse(address: str) -> URL:
@@ -96,7 +115,8 @@ def _open_sqlite(url: URL, exclusive: bool) -> Database:
     event.listen(writing, "begin", _begin)
     database = Database(url, writing, reading, lock)
     if exclusive:
-        upgrade(database)
+        with _closed_if_refused(database):
+            upgrade(database)
     return database
 
 

@@ -1,6 +1,7 @@
 """The log: decisions, reward events and their rollups, each written in one transaction with what depends on it."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -12,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from polyarm.errors import PolyarmError
 from polyarm.service.clock import SECOND, Micros, now
-from polyarm.service.schema import decisions, reward_events, rollups
+from polyarm.service.schema import decisions, long_rollups, reward_counts, reward_events, rollups
 
 Row: TypeAlias = dict[str, Any]
 MINUTE = 60 * SECOND
@@ -22,9 +23,19 @@ REWARDS = ("rewards", "total", "squares", "w", "wr", "ww", "wwr", "wwrr")
 SUMS = (*PLAYS, *REWARDS)
 Sums: TypeAlias = dict[tuple[Any, ...], list[float]]  # (experiment, minute, arm, stream) -> one number for each of SUMS
 AT_ONCE = 256  # rows in a statement: 17 columns of so many stay within SQLite's 32 766 places
-_ADDING = (
-    f"ON CONFLICT ({', '.join(column.name for column in rollups.primary_key)}) "
-    f"DO UPDATE SET {', '.join(f'{name} = rollups.{name} + excluded.{name}' for name in SUMS)}"
+HOUR = 60  # minutes
+
+
+def _adding(table: Table, sums: Sequence[str]) -> str:
+    """What to do with a row that is there: add to it."""
+    key = ", ".join(column.name for column in table.primary_key)
+    return f"ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{n} = {table.name}.{n} + excluded.{n}' for n in sums)}"
+
+
+_ROLLUPS, _LONG, _COUNTS = (
+    _adding(rollups, SUMS),
+    _adding(long_rollups, SUMS),
+    _adding(reward_counts, ("events",)),
 )
 
 
@@ -118,10 +129,23 @@ def _plays(rows: Iterable[Row]) -> Sums:
 
 
 def add_to_rollups(connection: Connection, sums: Sums) -> None:
-    """Add to the sums per minute and arm; in one order everywhere, so that two writers cannot wait for each other."""
-    keys = [column.name for column in rollups.primary_key]
-    rows = [dict(zip((*keys, *SUMS), (*cell, *sums[cell]), strict=True)) for cell in sorted(sums)]
-    write_many(connection, rollups, rows, _ADDING)
+    """Add to the sums by time and arm; in one order everywhere, so that two writers cannot wait for each other."""
+    longer: Sums = {}
+    for (experiment, minute, arm, stream), entry in sums.items():
+        for span, first in ((0, 0), (HOUR, minute - minute % HOUR)):
+            whole = longer.setdefault((experiment, span, first, arm, stream), [0] * len(SUMS))
+            for place, term in enumerate(entry):
+                whole[place] += term
+    for table, cells, adding in ((rollups, sums, _ROLLUPS), (long_rollups, longer, _LONG)):
+        keys = [column.name for column in table.primary_key]
+        rows = [dict(zip((*keys, *SUMS), (*cell, *cells[cell]), strict=True)) for cell in sorted(cells)]
+        write_many(connection, table, rows, adding)
+
+
+def _count_verdicts(connection: Connection, counts: Counter[tuple[int, str]]) -> None:
+    """Add to the number of events by hour and verdict."""
+    rows = [{"hour": hour, "verdict": verdict, "events": n} for (hour, verdict), n in sorted(counts.items())]
+    write_many(connection, reward_counts, rows, _COUNTS)
 
 
 def add_rewards(connection: Connection, batches: Sequence[Sequence[RewardEvent]]) -> list[list[str]]:
@@ -143,6 +167,7 @@ def add_rewards(connection: Connection, batches: Sequence[Sequence[RewardEvent]]
             rows.append(event._asdict() | {"time": time, "verdict": verdict})
             verdicts[-1].append(verdict)
     write_many(connection, reward_events, rows)
+    _count_verdicts(connection, Counter((time // MINUTE // HOUR, row["verdict"]) for row in rows))
     _close_now(connection, [decision for decision in at_once if closes[decision] == time], time)
     return verdicts
 
@@ -207,6 +232,7 @@ def settle_parked(connection: Connection) -> int:
     closes, at_once = _open_until(connection, ids)
     accepted = _accepted(connection, ids)
     count = 0
+    moved: Counter[tuple[int, str]] = Counter()
     for row in parked:
         event = RewardEvent(row["decision"], row["key"], row["value"])
         verdict = judge(event, closes, accepted, row["time"])
@@ -220,4 +246,8 @@ def settle_parked(connection: Connection) -> int:
                 _close_now(connection, [event.decision], time)
         if verdict != "parked":
             connection.execute(update(reward_events).where(reward_events.c.id == row["id"]).values(verdict=verdict))
+            hour = row["time"] // MINUTE // HOUR
+            moved[hour, "parked"] -= 1
+            moved[hour, verdict] += 1
+    _count_verdicts(connection, moved)
     return count

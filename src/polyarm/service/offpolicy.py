@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select
 
 from polyarm.service.catalog import Experiment
-from polyarm.service.schema import rollups
+from polyarm.service.schema import long_rollups
 
 FEW = 30.0  # effective plays under which a normal interval cannot be trusted
 
@@ -28,9 +28,9 @@ def always_each_arm(connection: Connection, experiment: Experiment) -> list[Valu
     """The value of always playing each arm."""
     names = ("w", "wr", "ww", "wwr", "wwrr")
     query = (
-        select(rollups.c.arm, *(func.sum(rollups.c[name]).label(name) for name in names))
-        .where(rollups.c.experiment == experiment.name)
-        .group_by(rollups.c.arm)
+        select(long_rollups.c.arm, *(func.sum(long_rollups.c[name]).label(name) for name in names))
+        .where(long_rollups.c.experiment == experiment.name, long_rollups.c.span == 0)
+        .group_by(long_rollups.c.arm)
     )
     sums = {row.arm: row for row in connection.execute(query)}
     found = []

@@ -1,5 +1,7 @@
 """The description of the HTTP interface (OpenAPI 3.1), from the messages themselves."""
 
+import re
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -86,8 +88,19 @@ ERRORS = {
 }
 
 
-def description() -> dict[str, Any]:
-    """The whole interface as an OpenAPI document."""
+def methods_of(path: str) -> list[str]:
+    """Methods that a path of the interface takes."""
+    found = {operation.method.upper() for operation in OPERATIONS if _pattern(operation.path).fullmatch(path)}
+    return sorted(found | ({"HEAD"} if "GET" in found else set()))
+
+
+@lru_cache
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\{(\w+)\}", lambda name: "[^/]+" if name[1] == "arm" else "[^/:]+", path))
+
+
+def description(*, keys: bool = True) -> dict[str, Any]:
+    """The whole interface as an OpenAPI document, of a service that asks for keys or of one that does not."""
     types = [m.ErrorAnswer]
     for operation in OPERATIONS:
         types += [*operation.answers.values(), *([operation.body] if operation.body is not None else [])]
@@ -101,7 +114,10 @@ def description() -> dict[str, Any]:
             for status in operation.answers
         }
         body = next(known) if operation.body is not None else None
-        paths.setdefault(operation.path, {})[operation.method] = _operation(operation, answers, body, error)
+        described = _operation(operation, answers, body, error)
+        if operation.scope is not None and keys:
+            described["security"] = [{"key": [operation.scope]}]
+        paths.setdefault(operation.path, {})[operation.method] = described
     return {
         "openapi": "3.1.0",
         "info": {"title": "polyarm", "version": version("polyarm"), "license": {"name": "Apache-2.0"}},
@@ -125,6 +141,4 @@ def _operation(operation: Operation, answers: dict[str, Any], body: Any, error: 
         described["parameters"] = parameters
     if body is not None:
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
-    if operation.scope is not None:
-        described["security"] = [{"key": [operation.scope]}]
     return described

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 from scipy import stats
-from sqlalchemy import BigInteger, Connection, cast, func, select
+from sqlalchemy import BigInteger, Connection, Table, cast, func, select
 
 from polyarm.service.clock import SECOND, now
-from polyarm.service.ledger import MINUTE
-from polyarm.service.schema import audit_log, decisions, outcomes, reward_events, rollups, snapshots
+from polyarm.service.ledger import HOUR, MINUTE
+from polyarm.service.schema import audit_log, decisions, long_rollups, outcomes, reward_counts, rollups, snapshots
 
 SMALL = 5.0  # expected plays under which a chi-square test says nothing
 
@@ -77,20 +77,16 @@ class Sums(NamedTuple):
     squares: float
 
 
-def whole(name: str) -> Any:
+def whole(table: Table, name: str) -> Any:
     """Sum of a column of counts, as a whole number in every database."""
-    return cast(func.sum(rollups.c[name]), BigInteger).label(name)
+    return cast(func.sum(table.c[name]), BigInteger).label(name)
 
 
 def arm_sums(connection: Connection, experiment: str) -> dict[tuple[str, str], Sums]:
     """Sums over all time by arm and stream."""
-    columns = [
-        whole(name) if name in ("plays", "rewards") else func.sum(rollups.c[name]).label(name) for name in Sums._fields
-    ]
-    query = (
-        select(rollups.c.arm, rollups.c.stream, *columns)
-        .where(rollups.c.experiment == experiment)
-        .group_by(rollups.c.arm, rollups.c.stream)
+    table = long_rollups
+    query = select(table.c.arm, table.c.stream, *(table.c[name] for name in Sums._fields)).where(
+        table.c.experiment == experiment, table.c.span == 0
     )
     return {(row.arm, row.stream): Sums(*row[2:]) for row in connection.execute(query)}
 
@@ -119,9 +115,10 @@ def count_open(connection: Connection, experiment: str) -> int:
 
 
 def verdict_counts(connection: Connection, since: int) -> dict[str, int]:
-    """Reward events by verdict since a time."""
-    query = select(reward_events.c.verdict, func.count()).where(reward_events.c.time >= since)
-    return {row[0]: row[1] for row in connection.execute(query.group_by(reward_events.c.verdict))}
+    """Reward events by verdict since the hour of a time."""
+    total = cast(func.sum(reward_counts.c.events), BigInteger)
+    query = select(reward_counts.c.verdict, total).where(reward_counts.c.hour >= since // MINUTE // HOUR)
+    return {row[0]: row[1] for row in connection.execute(query.group_by(reward_counts.c.verdict)) if row[1]}
 
 
 def make_report(connection: Connection, experiment: Any) -> Report:
@@ -172,14 +169,18 @@ def history(connection: Connection, experiment: str, since: int = 0) -> list[Min
     if first is None:
         return []
     width = max(1, -(-(last - first + 1) // 240))
-    bucket = (rollups.c.minute - rollups.c.minute % width).label("bucket")
-    sums = [whole("plays"), whole("rewards"), *(func.sum(rollups.c[name]).label(name) for name in ("total", "squares"))]
-    query = (
-        select(bucket, rollups.c.arm, *sums)
-        .where(rollups.c.experiment == experiment, rollups.c.minute >= since // MINUTE)
-        .group_by(bucket, rollups.c.arm)
-        .order_by(bucket)
+    table = rollups if width < HOUR else long_rollups
+    if table is long_rollups:
+        width = -(-width // HOUR) * HOUR
+    bucket = (table.c.minute - table.c.minute % width).label("bucket")
+    counts = [whole(table, "plays"), whole(table, "rewards")]
+    sums = [func.sum(table.c[name]).label(name) for name in ("total", "squares")]
+    query = select(bucket, table.c.arm, *counts, *sums).where(
+        table.c.experiment == experiment, table.c.minute >= since // MINUTE
     )
+    if table is long_rollups:
+        query = query.where(table.c.span == HOUR)
+    query = query.group_by(bucket, table.c.arm).order_by(bucket)
     return [
         Minute(row.bucket * 60, row.arm, row.plays, row.rewards, row.total, row.squares)
         for row in connection.execute(query)

@@ -166,6 +166,18 @@ leases = Table(
     Column("expires_at", BigInteger, nullable=False),
 )
 
+
+def _sums() -> list[Column[Any]]:
+    """Columns of what is summed over decisions.
+
+    With w = 1 / propensity of each rewarded play, w to wwrr are the sums of w, w r, w^2, w^2 r and w^2 r^2.
+    """
+    counts = [Column(name, BigInteger, nullable=False) for name in ("plays", "rewards")]
+    names = ("expected_plays", "play_variance", "total", "squares", "w", "wr", "ww", "wwr", "wwrr")
+    sums = [Column(name, Float, nullable=False) for name in names]
+    return [counts[0], *sums[:2], counts[1], *sums[2:]]
+
+
 rollups = Table(
     "rollups",
     metadata,
@@ -173,19 +185,26 @@ rollups = Table(
     Column("minute", BigInteger, primary_key=True),
     Column("arm", String(128), primary_key=True),
     Column("stream", String(8), primary_key=True),
-    Column("plays", BigInteger, nullable=False),
-    Column("expected_plays", Float, nullable=False),  # sum of the arm's logged probabilities
-    Column("play_variance", Float, nullable=False),  # sum of p (1 - p)
-    Column("rewards", BigInteger, nullable=False),
-    Column("total", Float, nullable=False),
-    Column("squares", Float, nullable=False),
-    Column(
-        "w", Float, nullable=False
-    ),  # with w = 1 / propensity of each rewarded play: sums of w, w r, w^2, w^2 r, w^2 r^2
-    Column("wr", Float, nullable=False),
-    Column("ww", Float, nullable=False),
-    Column("wwr", Float, nullable=False),
-    Column("wwrr", Float, nullable=False),
+    *_sums(),
+)
+
+long_rollups = Table(  # the same over longer stretches, so that years are read as quickly as hours
+    "long_rollups",
+    metadata,
+    _experiment(primary_key=True),
+    Column("span", BigInteger, primary_key=True),  # minutes: an hour, or 0 for all time
+    Column("minute", BigInteger, primary_key=True),  # the first of the stretch
+    Column("arm", String(128), primary_key=True),
+    Column("stream", String(8), primary_key=True),
+    *_sums(),
+)
+
+reward_counts = Table(
+    "reward_counts",
+    metadata,
+    Column("hour", BigInteger, primary_key=True),
+    Column("verdict", String(10), primary_key=True),
+    Column("events", BigInteger, nullable=False),
 )
 
 api_keys = Table(
