@@ -19,6 +19,7 @@ from polyarm.service.database import Database, open_database
 from polyarm.service.keys import LOCAL
 from polyarm.service.ledger import KeyConflict, RewardEvent
 from polyarm.service.messages import ExperimentPatch, ExperimentSettings
+from polyarm.service.replica import Replica
 from polyarm.service.schema import api_keys, audit_log, decisions, outcomes, reward_events, rollups, snapshots
 from polyarm.service.snapshots import add_snapshot
 from polyarm.service.writer import Writer
@@ -295,3 +296,19 @@ def test_old_snapshots_are_emptied_unless_somebody_went_back_to_them(
             add_snapshot(connection, "shop", number, 1, bytes(1000))
         kept = connection.execute(select(snapshots.c.version).where(snapshots.c.content.is_not(None))).scalars()
         assert sorted(kept) == [0, 2, 8, 9, 10, 11]
+
+
+def test_news_at_the_moment_of_stopping_does_not_keep_a_replica(database: Database) -> None:
+    async def run() -> None:
+        service = Service.over(database, open_to_all=True)
+        for _ in range(20):
+            replica = Replica(database, service.writer, service.learner)
+            await replica.start()
+            await asyncio.sleep(0.005)
+            assert replica._listener is not None
+            replica._listener.stop()
+            replica._listener = None
+            replica._changed.set()
+            await asyncio.wait_for(replica.stop(), 5.0)
+
+    asyncio.run(run())

@@ -68,6 +68,7 @@ class Replica:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _listener: Listener | None = None
+    _ended: bool = False
 
     async def start(self) -> None:
         """Load every experiment and begin to follow."""
@@ -83,9 +84,9 @@ class Replica:
         if self._listener is not None:
             await asyncio.to_thread(self._listener.stop)
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            self._ended = True
+            self._changed.set()  # not cancelled: `wait_for` may swallow that when news comes at the same moment
+            await self._task
         if self._reading is not None:
             with contextlib.suppress(DBAPIError):
                 await self._reading
@@ -100,6 +101,8 @@ class Replica:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), POLL)
             self._changed.clear()
+            if self._ended:
+                return
             try:
                 await self.refresh()
             except DBAPIError as error:
