@@ -4,10 +4,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import event, func, select, update
 
 from polyarm.bandit.identity import new_ids
 from polyarm.errors import InvalidArgument, UnknownName
@@ -312,3 +313,16 @@ def test_news_at_the_moment_of_stopping_does_not_keep_a_replica(database: Databa
             await asyncio.wait_for(replica.stop(), 5.0)
 
     asyncio.run(run())
+
+
+def test_due_decisions_are_found_by_their_index(tmp_path: Path) -> None:
+    database = open_database(str(tmp_path / "s.db"))
+    asked: list[str] = []
+    with database.writing.begin() as connection:
+        catalog.add_experiment(connection, SETTINGS, "test")
+        event.listen(connection, "before_cursor_execute", lambda *given: asked.append(given[2]))
+        sequence.close_due(connection, SETTINGS, now())
+        (query,) = (text for text in asked if "closes_at" in text)
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", ("shop", now(), 10, 0)[: query.count("?")])
+        assert any("decisions_open" in row[3] for row in plan)
+    database.close()

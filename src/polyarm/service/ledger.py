@@ -119,7 +119,9 @@ def _by_key(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str]
 def _plays(rows: Iterable[Row]) -> Sums:
     sums: Sums = {}
     for row in rows:
-        for arm, share in msgspec.json.decode(row["probabilities"], type=dict[str, float]).items():
+        shares = msgspec.json.decode(row["probabilities"], type=dict[str, float])
+        shares.setdefault(row["arm"], 0.0)  # another system may have played an arm that the model does not know yet
+        for arm, share in shares.items():
             cell = (row["experiment"], row["time"] // MINUTE, arm, row["stream"])
             entry = sums.setdefault(cell, [0] * len(SUMS))
             entry[0] += arm == row["arm"]

@@ -9,7 +9,17 @@ from sqlalchemy import BigInteger, Connection, Table, cast, func, select
 
 from polyarm.service.clock import SECOND, now
 from polyarm.service.ledger import HOUR, MINUTE
-from polyarm.service.schema import audit_log, decisions, long_rollups, outcomes, reward_counts, rollups, snapshots
+from polyarm.service.schema import (
+    audit_log,
+    changes,
+    decisions,
+    long_rollups,
+    outcomes,
+    reward_counts,
+    rollups,
+    snapshots,
+)
+from polyarm.service.sequence import last_number
 
 SMALL = 5.0  # expected plays under which a chi-square test says nothing
 
@@ -108,10 +118,11 @@ def propensity_test(sums: dict[tuple[str, str], Sums]) -> float | None:
     return float(min(1.0, 2.0 * stats.norm.sf(worst) * len(scores)))
 
 
-def count_open(connection: Connection, experiment: str) -> int:
-    """Decisions that still wait for their window to close."""
-    query = select(func.count()).where(decisions.c.experiment == experiment, decisions.c.closed.is_(False))
-    return int(connection.execute(query).scalar_one())
+def count_closed(connection: Connection, experiment: str) -> int:
+    """Decisions whose window has closed: all numbers given, but for those of changes."""
+    changed = (changes.c.experiment == experiment) & changes.c.apply_seq.is_not(None)
+    n = connection.execute(select(func.count()).select_from(changes).where(changed)).scalar_one()
+    return last_number(connection, experiment) - n
 
 
 def verdict_counts(connection: Connection, since: int) -> dict[str, int]:
@@ -143,14 +154,15 @@ def make_report(connection: Connection, experiment: Any) -> Report:
         .limit(1)
     ).one()
     learnt = connection.execute(select(func.max(outcomes.c.apply_seq)).where(outcomes.c.experiment == name)).scalar()
+    plays = sum(row.plays for row in sums.values())
     return Report(
         experiment=name,
         status=experiment.status,
         version=experiment.version,
         snapshot=newest.version,
         snapshot_age=(now() - newest.time) / SECOND,
-        decisions=sum(row.plays for row in sums.values()),
-        open_decisions=count_open(connection, name),
+        decisions=plays,
+        open_decisions=max(plays - count_closed(connection, name), 0),
         learnt=learnt or 0,
         holdout_mean=held_mean,
         arms=arms,
@@ -161,12 +173,11 @@ def make_report(connection: Connection, experiment: Any) -> Report:
 
 def history(connection: Connection, experiment: str, since: int = 0) -> list[Minute]:
     """Plays and rewards of every arm by minute, thinned to at most some hundred points a curve."""
-    first, last = connection.execute(
-        select(func.min(rollups.c.minute), func.max(rollups.c.minute)).where(
-            rollups.c.experiment == experiment, rollups.c.minute >= since // MINUTE
-        )
-    ).one()
-    if first is None:
+    kept = (rollups.c.experiment == experiment) & (rollups.c.minute >= since // MINUTE)
+    first, last = (  # each by itself is one look into the index
+        connection.execute(select(end(rollups.c.minute)).where(kept)).scalar() for end in (func.min, func.max)
+    )
+    if first is None or last is None:
         return []
     width = max(1, -(-(last - first + 1) // 240))
     table = rollups if width < HOUR else long_rollups

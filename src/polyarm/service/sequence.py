@@ -6,7 +6,7 @@ Only the holder of the lease numbers; a reader that goes by number therefore nev
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, false, func, select, update
 
 from polyarm.service.clock import Micros
 from polyarm.service.ledger import MINUTE, PLAYS, SUMS, Row, Sums, add_to_rollups, write_many
@@ -56,9 +56,9 @@ def number_changes(connection: Connection, experiment: str) -> int:
 
 def close_due(connection: Connection, settings: ExperimentSettings, time: Micros) -> int:
     """Close decisions whose time is up, and number their outcomes in the order of closing."""
-    query = (
+    query = (  # `closed = 0` is what the index of open decisions says; SQLite would not use it for `closed IS 0`
         select(decisions.c.id)
-        .where(decisions.c.experiment == settings.name, decisions.c.closed.is_(False), decisions.c.closes_at <= time)
+        .where(decisions.c.experiment == settings.name, decisions.c.closed == false(), decisions.c.closes_at <= time)
         .order_by(decisions.c.closes_at, decisions.c.id)
         .limit(CLOSED_AT_ONCE)
     )
@@ -69,7 +69,7 @@ def close_due(connection: Connection, settings: ExperimentSettings, time: Micros
         row["id"]: row
         for row in connection.execute(
             update(decisions)
-            .where(decisions.c.id.in_(bindparam("ids", expanding=True)), decisions.c.closed.is_(False))
+            .where(decisions.c.id.in_(bindparam("ids", expanding=True)), decisions.c.closed == false())
             .values(closed=True)
             .returning(*(decisions.c[name] for name in ("id", "arm", "time", "stream", "propensity"))),
             {"ids": due},

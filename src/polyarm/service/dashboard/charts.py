@@ -11,7 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 720, 260
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 28
+LEFT, RIGHT, TOP, BOTTOM = 64, 32, 12, 32
 N_COLOURS = 8
 
 
@@ -98,7 +98,11 @@ def frame(
         place = y.at(value)
         grid.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place:.1f}" y2="{place:.1f}"/>')
         grid.append(_tick(LEFT - 6, place + 4, y_label(value), "end"))
-    grid += [_tick(x.at(value), HEIGHT - 8, x_label(value)) for value in ticks(x.low, x.high, 6)]
+    said = ""
+    for value in ticks(x.low, x.high, 6):
+        if x_label(value) != said:  # within a minute all ticks are the same time
+            said = x_label(value)
+            grid.append(_tick(x.at(value), HEIGHT - 8, said))
     return (
         f'<figure class="chart"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
         f"{''.join(grid)}{body}</svg>{legend}</figure>"
@@ -179,9 +183,14 @@ def stacked(names: Sequence[str], times: Sequence[float], counts: Sequence[Seque
 
 
 def forest(
-    names: Sequence[str], means: Sequence[float], low: Sequence[float], high: Sequence[float], title: str
+    names: Sequence[str],
+    means: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    title: str,
+    series: Sequence[int],
 ) -> str:
-    """One row per name: a dot and its interval."""
+    """One row per name: a dot and its interval, in the colour of its series."""
     if not names:
         return empty(f"{title}: nothing to show yet")
     width, row, left = WIDTH, 28, 150
@@ -194,7 +203,7 @@ def forest(
     ]
     for index, name in enumerate(names):
         y = row * index + row / 2 + 2
-        colour = f"series-{index % N_COLOURS}"
+        colour = f"series-{series[index] % N_COLOURS}"
         label = name if len(name) <= 22 else name[:21] + "…"
         parts.append(_tick(left - 10, y + 4, label, "end"))
         ends = f'x1="{x.at(low[index]):.1f}" x2="{x.at(high[index]):.1f}"'

@@ -141,6 +141,7 @@ class Dashboard:
                 [value.interval[0] for value in known],
                 [value.interval[1] for value in known],
                 "Estimated mean reward of always playing one arm",
+                [list(live.experiment.arms).index(value.arm) for value in known],
             ),
             "offpolicy_rows": values,
         }
