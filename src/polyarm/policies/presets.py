@@ -69,7 +69,7 @@ def nonparametric(
     *,
     explore: Literal["information", "optimistic", "thompson"] = "information",
     n_draws: int = 100,
-    power: float = 1.5,
+    power: float = 2.0,
     moves: int = 32,
     moves_elsewhere: int = 12,
     memory: int | None = None,
