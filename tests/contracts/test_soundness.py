@@ -10,8 +10,9 @@ import pytest
 from polyarm.errors import CONTEXT_LIMIT, REWARD_LIMIT, InvalidArgument
 from polyarm.inference.door import copied, require_sound
 from polyarm.inference.state_checks import DATA_LIMIT, ROOT_LIMIT
-from polyarm.kernels import franchise, gibbs, robust_component, robust_scales, sticks, tally
+from polyarm.kernels import gibbs, robust_component, robust_scales, sticks, tally
 from polyarm.kernels.component import COEF, COUNT, LOO, MEAN, SCALE
+from polyarm.kernels.franchise import books
 from polyarm.kernels.robust_places import PRECISION
 from tests.contracts.corruptions import replaced
 from tests.contracts.engines import ENGINES
@@ -155,12 +156,12 @@ BROKEN: list[tuple[str, str, Change, str]] = [  # engine, part of its state, wha
     (HOUSE, "arm_of", entry(0, 3), "state.arm_of must be from 0 to 2"),
     (HOUSE, "arm_of", entry(0, -1), "state.arm_of must be from 0 to 2"),
     (HOUSE, "arms", entry((1, 0), -1), "state.arms must be from 0"),
-    (HOUSE, "arms", entry((1, franchise.SEEN), 17), "state.arms[:, SEEN] must be from 0 to 16"),
+    (HOUSE, "arms", entry((1, books.SEEN), 17), "state.arms[:, SEEN] must be from 0 to 16"),
     (HOUSE, "seat", entry(0, 16), "state.seat must be from 0 to 15"),
     (HOUSE, "seat", entry(0, -1), "state.seat must be from 0 to 15"),
     (HOUSE, "guests", more((1, 0)), "state.guests must be the rewards at each table"),
     (HOUSE, "arms", more((1, 0)), "state.arms must be tables, tables seen and rewards"),
-    (HOUSE, "arms", more((1, franchise.SEEN)), "state.arms must be tables, tables seen and rewards"),
+    (HOUSE, "arms", more((1, books.SEEN)), "state.arms must be tables, tables seen and rewards"),
     (HOUSE, "arms", more((1, 2)), "state.arms must be tables, tables seen and rewards"),
     (HOUSE, "dish", entry((0, 0), 16), "state.dish must be from 0 to 15"),
     (HOUSE, "dish", entry((0, 0), -1), "state.dish must be from 0 to 15"),

@@ -5,8 +5,9 @@ import pytest
 
 from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, HierarchicalEngine, Sweeps
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels import conjugate, franchise, gibbs, hyperparameters, means, root
+from polyarm.kernels import conjugate, gibbs, hyperparameters, means, root
 from polyarm.kernels._jit import generator, plain, stream
+from polyarm.kernels.franchise import draws
 from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.types import Array
 
@@ -88,15 +89,14 @@ def test_franchise_draws_equal_their_plain_twins() -> None:
     state, rng = engine.init(), np.random.default_rng(2)
     for i in range(30):
         state = engine.update(state, X[i], i % 2, float(y[i]), rng)
-    columns, _, law = engine._prior
-    given = (*state[:3], columns, law, *state[7:11], state.rules, X[0])
+    given = (engine.books(state), X[0])
     a, b = np.random.default_rng(3), np.random.default_rng(3)
     means_of, densities_of = (np.empty((20, 2)), np.empty((20, 2))), (np.zeros((20, 5)), np.zeros((20, 5)))
     grid = np.linspace(-2, 6, 5)
-    franchise.draw_means(*given, means_of[0], stream(a))
-    franchise.draw_densities(*given, 1, grid, densities_of[0], stream(a))
-    plain(franchise.draw_means)(*given, means_of[1], b)
-    plain(franchise.draw_densities)(*given, 1, grid, densities_of[1], b)
+    draws.draw_means(*given, means_of[0], stream(a))
+    draws.draw_densities(*given, 1, grid, densities_of[0], stream(a))
+    plain(draws.draw_means)(*given, means_of[1], b)
+    plain(draws.draw_densities)(*given, 1, grid, densities_of[1], b)
     np.testing.assert_allclose(*means_of, rtol=1e-12)
     np.testing.assert_allclose(*densities_of, rtol=1e-10, atol=1e-14)
     assert a.random() == b.random()

@@ -2,15 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
 from polyarm.inference.franchise import FranchiseState, HierarchicalEngine
-from polyarm.kernels import franchise as kernels
 from polyarm.kernels._jit import plain
+from polyarm.kernels.franchise import moves as kernels
 from polyarm.models import HierarchicalMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.exact import Partition, canonical, excess_tv, log_eppf, log_evidence, partitions
@@ -86,23 +85,18 @@ def test_seatings_are_visited_as_often_as_they_are_probable(
 def conditional_error(engine: HierarchicalEngine, x: Array, y: Array, weigh: Callable[..., None]) -> float:
     """Largest gap between a reward's conditional in the sampler and the ratio of joint probabilities."""
     truth = exact(x, y, engine.model)
-    leave: Any = kernels.leave
-    sit: Any = kernels.sit
     rng = np.random.default_rng(2)
     state = fed(engine, x, y, rng)
     worst = 0.0
     for step in range(60):
         state = engine.move_rewards(state, 3, rng)
         i, a = step % 6, int(ARMS[step % 6])
-        size, (label, place) = state.size, state.labels
-        prior = engine._prior
-        books: Any = (state.dishes, label, place, size, *prior, *state[3:11])
-        leave(*books, i)
-        n_dishes, seen = int(size[0]), int(state.arms[a, 1])
+        books, label = engine.books(state), state.labels[0]
+        kernels.leave(books, i)
+        n_dishes, seen = int(state.size[0]), int(state.arms[a, 1])
         fit, logw = np.empty(n_dishes), np.full(seen + n_dishes + 1, np.nan)
-        kernels.log_dishes(state.dishes, n_dishes, engine._prior.laws, state.data, i, fit)
-        new = state.data[i, -1]
-        weigh(label, place, n_dishes, state.menu, state.dish, state.guests, state.arms, a, state.rules, fit, new, logw)
+        kernels.log_dishes(books.dishes, state.data, i, fit)
+        weigh(books, a, fit, state.data[i, -1], logw)
         joint = []
         for choice in range(len(logw)):
             table, dish = state.seat[:6].copy(), state.z[:6].copy()
@@ -115,7 +109,7 @@ def conditional_error(engine: HierarchicalEngine, x: Array, y: Array, weigh: Cal
             joint.append(0.0 if free else truth[key(table, dish)])
         ours = np.exp(logw - logw.max())
         worst = max(worst, np.abs(ours / ours.sum() - np.array(joint) / np.sum(joint)).max())
-        sit(*books, state.rules, i, rng)
+        kernels.sit(books, i, rng)
     return worst
 
 
@@ -125,7 +119,7 @@ def test_conditionals_are_ratios_of_joint_probabilities(monkeypatch: pytest.Monk
     assert conditional_error(engine, x, y, kernels.weigh) < 1e-10
     slow = plain(kernels.weigh)
     assert conditional_error(engine, x, y, slow) < 1e-10
-    printed = lambda rules, n_tables, n_dishes: rules[0] + rules[1] * n_dishes  # noqa: E731  planted: the appendix
+    printed = lambda rules, n_tables, n_dishes: rules.concentration + rules.discount * n_dishes  # noqa: E731  planted: the appendix
     monkeypatch.setitem(slow.__globals__, "new_table_mass", printed)
     assert conditional_error(engine, x, y, slow) > 0.05
 

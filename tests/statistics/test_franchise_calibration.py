@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from polyarm.inference.franchise import FranchiseState, HierarchicalEngine, redraw_concentration
-from polyarm.kernels import component, franchise, gibbs
+from polyarm.kernels import component, gibbs
+from polyarm.kernels.franchise import moves
+from polyarm.kernels.franchise.books import Rules
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.mutants import mutant
@@ -136,28 +138,27 @@ def test_ranks_of_the_truth_are_uniform(law: tuple[float, float, float], n_each:
 
 def moves_with(replaced: dict[str, Callable[..., Any]], n_moves: int) -> Sampler:
     """Moves of single rewards in plain Python with a planted bug."""
-    leave, sit = mutant(franchise.leave, replaced), mutant(franchise.sit, replaced)
+    leave, sit = mutant(moves.leave, replaced), mutant(moves.sit, replaced)
 
     def sampler(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> FranchiseState:
-        columns, roots, law = engine._prior
-        books = (state.dishes, *state.labels, state.size, columns, roots, law, *state[3:11])
+        books = engine.books(state)
         for _ in range(n_moves):
             i = int(rng.integers(state.size[1]))
-            leave(*books, i)
-            sit(*books, state.rules, i, rng)
+            leave(books, i)
+            sit(books, i, rng)
         return state
 
     return sampler
 
 
-def printed_table_mass(rules: Array, n_tables: int, n_dishes: int) -> float:
+def printed_table_mass(rules: Rules, n_tables: int, n_dishes: int) -> float:
     """The appendix's new-table mass, with the number of dishes instead of the arm's tables."""
-    return float(rules[0] + rules[1] * n_dishes)
+    return rules.concentration + rules.discount * n_dishes
 
 
-def plain_dish_mass(rules: Array, n_dishes: int) -> float:
+def plain_dish_mass(rules: Rules, n_dishes: int) -> float:
     """A new dish without its discount."""
-    return float(rules[2])
+    return rules.shared_concentration
 
 
 def draw_apart(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> Array:

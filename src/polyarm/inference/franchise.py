@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,17 +21,25 @@ from polyarm.inference.state_checks import (
     require_range,
     require_rewards,
 )
-from polyarm.kernels import franchise as kernels
 from polyarm.kernels._jit import stream
 from polyarm.kernels.component import COUNT
 from polyarm.kernels.finite import finite_columns
+from polyarm.kernels.franchise import draws, moves
+from polyarm.kernels.franchise.books import (
+    SEEN,
+    TABLES,
+    Dishes,
+    Franchise,
+    Guests,
+    Rules,
+    Tables,
+    new_dish_mass,
+    new_table_mass,
+)
 from polyarm.kernels.gibbs import ROWS, rebuild_components
 from polyarm.kernels.hyperparameters import redraw
 from polyarm.models import HierarchicalMixture, LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
-
-Books: TypeAlias = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
-Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array, *Books, Array]
 
 
 class FranchiseState(NamedTuple):
@@ -75,7 +83,7 @@ class FranchiseState(NamedTuple):
         n_arms, room = self.dish.shape
         require_range(self.arm_of[:n], 0, n_arms - 1, "state.arm_of")
         require_range(self.arms, 0, np.iinfo(np.int64).max, "state.arms")
-        require_range(self.arms[:, kernels.SEEN], 0, room, "state.arms[:, SEEN]")
+        require_range(self.arms[:, SEEN], 0, room, "state.arms[:, SEEN]")
         require_range(self.seat[:n], 0, room - 1, "state.seat")
         guests = np.zeros((n_arms, room), np.int64)
         np.add.at(guests, (self.arm_of[:n], self.seat[:n]), 1)
@@ -194,8 +202,14 @@ class HierarchicalEngine:
         same = (state.rules == rules) | (np.array(learned) & (state.rules > 0))
         require(bool(same.all()), "state.rules", f"{rules}, as the model's, where they are not learned", state.rules)
 
-    def _arrays(self, state: FranchiseState) -> Arrays:
-        return (*state[:3], *self._prior, *state[3:12])
+    def books(self, state: FranchiseState) -> Franchise:
+        """The state as kernels take it."""
+        return Franchise(
+            Dishes(state.dishes, state.labels, state.size, *self._prior),
+            Guests(state.data, state.z, state.arm_of, state.seat),
+            Tables(state.menu, state.dish, state.guests, state.arms),
+            Rules(*state.rules.tolist()),
+        )
 
     def _with_room(self, state: FranchiseState) -> FranchiseState:
         if state.size[0] + 2 > state.dishes.shape[1]:
@@ -203,7 +217,7 @@ class HierarchicalEngine:
             labels = doubled(state.labels)
             labels[:, capacity:] = np.arange(capacity, 2 * capacity)
             state = state._replace(dishes=grown(state.dishes), labels=labels, menu=doubled(state.menu))
-        if state.arms[:, kernels.SEEN].max() == state.dish.shape[1]:
+        if state.arms[:, SEEN].max() == state.dish.shape[1]:
             state = state._replace(dish=doubled(state.dish), guests=doubled(state.guests))
         if state.size[ROWS] == len(state.data):
             state = state._replace(
@@ -224,7 +238,7 @@ class HierarchicalEngine:
         self._door.last = NOTHING
         given, backup = state, backup_of(state, y)
         state = self._with_room(state)
-        kernels.learn(*self._arrays(state), a, x, y, stream(rng))
+        moves.learn(self.books(state), a, x, y, stream(rng))
         n = int(state.size[ROWS])
         state = self._move_rewards(state, min(self.moves, 10 * n), rng)
         if self.table_moves and rng.random() * n < self.moves:
@@ -265,7 +279,7 @@ class HierarchicalEngine:
     def _move_rewards(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         left = n_moves if state.size[ROWS] > 0 else 0
         while left > 0:
-            left = kernels.move_rewards(*self._arrays(state), left, stream(rng))
+            left = moves.move_rewards(self.books(state), left, stream(rng))
             state = self._with_room(state)
         return state
 
@@ -280,7 +294,7 @@ class HierarchicalEngine:
     def _move_tables(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         left = n_moves if state.size[ROWS] > 0 else 0
         while left > 0:
-            left = kernels.move_tables(*self._arrays(state), left, stream(rng))
+            left = moves.move_tables(self.books(state), left, stream(rng))
             state = self._with_room(state)
         return state
 
@@ -290,8 +304,7 @@ class HierarchicalEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        columns, _, law = self._prior
-        kernels.draw_means(*state[:3], columns, law, *state[7:11], state.rules, x, out, stream(rng))
+        draws.draw_means(self.books(state), x, out, stream(rng))
         return out
 
     def expected_means(self, state: FranchiseState, context: Array) -> Array:
@@ -300,7 +313,7 @@ class HierarchicalEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty(self.n_arms)
-        kernels.expected_means(*state[:3], self._prior.columns, *state[7:11], state.rules, x, out)
+        draws.expected_means(self.books(state), x, out)
         return out
 
     def n_components(self, state: FranchiseState) -> IntArray:
@@ -326,14 +339,13 @@ class HierarchicalEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         n_dishes = int(state.size[0])
-        _, discount, _, shared_discount = state.rules
-        menu = np.append(
-            state.menu[state.labels[0, :n_dishes]] - shared_discount, kernels.new_dish_mass(state.rules, n_dishes)
-        )
+        rules = Rules(*state.rules.tolist())
+        eaten = state.menu[state.labels[0, :n_dishes]] - rules.shared_discount
+        menu = np.append(eaten, new_dish_mass(rules, n_dishes))
         used = state.guests[a] > 0
         at = state.labels[1, state.dish[a, used]]
-        seated = np.bincount(at, state.guests[a, used] - discount, minlength=n_dishes + 1)
-        new = kernels.new_table_mass(state.rules, state.arms[a, kernels.TABLES], n_dishes)
+        seated = np.bincount(at, state.guests[a, used] - rules.discount, minlength=n_dishes + 1)
+        new = new_table_mass(rules, int(state.arms[a, TABLES]), n_dishes)
         places = np.column_stack([state.dishes[:, :n_dishes], self._prior.columns])
         return student_mixture(places, seated + new * menu / menu.sum(), self._prior.laws[0], x)
 
@@ -347,6 +359,5 @@ class HierarchicalEngine:
         a = require_arm(arm, self.n_arms)
         points = require_array(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
-        columns, _, law = self._prior
-        kernels.draw_densities(*state[:3], columns, law, *state[7:11], state.rules, x, a, points, out, stream(rng))
+        draws.draw_densities(self.books(state), x, a, points, out, stream(rng))
         return out

@@ -44,8 +44,8 @@ def folder_name() -> str:
     """Name that changes with the kernels, with Numba and NumPy, and with how Numba is told to compile."""
     config = numba.config
     digest = CHECKSUM(f"{numba.__version__} {np.__version__} {config.OPT} {config.DEBUGINFO_DEFAULT}".encode())
-    for file in sorted(KERNELS.glob("*.py")):
-        digest.update(file.read_bytes())
+    for file in sorted(KERNELS.rglob("*.py")):
+        digest.update(f"{file.relative_to(KERNELS)}\n".encode() + file.read_bytes())
     return f"kernels-{digest.hexdigest()[:16]}" + ("-bounds-checked" if config.BOUNDSCHECK else "")
 
 
@@ -146,9 +146,12 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         folder = cache_folder()
         if folder is None or not source.exists():
             return None
-        if source.parent != KERNELS:  # a kernel of a test or of another package
+        if source.is_relative_to(KERNELS):
+            module = ".".join(source.relative_to(KERNELS).with_suffix("").parts)
+        else:  # a kernel of a test or of another package
             folder = folder / f"{source.parent.name}-{CHECKSUM(str(source.parent).encode()).hexdigest()[:16]}"
-        name = f"{source.stem}.{self._py_func.__qualname__}-{self._py_func.__code__.co_firstlineno}"
+            module = source.stem
+        name = f"{module}.{self._py_func.__qualname__}-{self._py_func.__code__.co_firstlineno}"
         version = f"py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
         return CheckedFile(
             str(folder), f"{name}.{version}".translate({60: None, 62: None}), CHECKSUM(source.read_bytes()).digest()

@@ -31,6 +31,7 @@ from polyarm.types import Array, IntArray
 COUNT, SCALE, LOG_DET, COEF, LOO, MOVES, MEAN = 0, 1, 2, 3, 4, 5, 6
 LANES = 4  # components scored together; a table's capacity is a multiple of it
 LOG_2PI = math.log(2.0 * math.pi)
+SHAPE, NOISE, GAMMA, DISCOUNT = 0, 1, 2, 3  # entries of a law: a0, b0, concentration, discount
 NOTHING = 1e-12  # a seating mass at or below this is none: a finite mixture whose components are all in use
 LOSSY = 1e-4  # an add or remove that keeps less than this share of a quantity costs four digits: rebuild
 GROSS = 1e8  # so does one whose x'Vx is summed from terms this many times as large: under eight digits are left

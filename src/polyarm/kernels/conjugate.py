@@ -13,6 +13,8 @@ from polyarm.kernels.objectives import Functional, Parts, worth
 from polyarm.kernels.root import leverage, rotate_in
 from polyarm.types import Array, IntArray, Mask
 
+SHAPE, SCALE, KNOWN = 0, 1, 2  # entries of a law
+
 
 @kernel
 def learn(roots: Array, counts: IntArray, arm: int, x: Array, y: float) -> None:
@@ -33,10 +35,10 @@ def draw_means(roots: Array, counts: IntArray, laws: Array, x: Array, out: Array
     u = np.empty(d)
     for arm in range(roots.shape[0]):
         m, q = leverage(roots[arm], x, u)
-        a = laws[arm, 0] + 0.5 * counts[arm]
-        b = laws[arm, 1] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+        a = laws[arm, SHAPE] + 0.5 * counts[arm]
+        b = laws[arm, SCALE] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
         for draw in range(out.shape[0]):
-            variance = laws[arm, 2] if laws[arm, 2] > 0.0 else b / rng.standard_gamma(a)
+            variance = laws[arm, KNOWN] if laws[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
             out[draw, arm] = m + math.sqrt(variance * q) * rng.standard_normal()
 
 
@@ -50,10 +52,10 @@ def draw_worths(
     u, parts = np.empty(d), Parts(np.ones(1), np.empty(1), np.empty(1))
     for arm in range(roots.shape[0]):
         m, q = leverage(roots[arm], x, u)
-        a = laws[arm, 0] + 0.5 * counts[arm]
-        b = laws[arm, 1] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+        a = laws[arm, SHAPE] + 0.5 * counts[arm]
+        b = laws[arm, SCALE] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
         for draw in range(out.shape[0]):
-            parts.variance[0] = laws[arm, 2] if laws[arm, 2] > 0.0 else b / rng.standard_gamma(a)
+            parts.variance[0] = laws[arm, KNOWN] if laws[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
             parts.mean[0] = m + math.sqrt(parts.variance[0] * q) * rng.standard_normal()
             out[draw, arm] = worth(parts, 1, functional)
 
@@ -79,10 +81,10 @@ def count_wins(
     u, e = np.empty(d), np.empty((A, n_draws))
     top, best = np.empty(n_draws), np.empty(n_draws, np.int64)
     for arm in range(A):
-        a = laws[arm, 0] + 0.5 * counts[arm]
-        b = laws[arm, 1] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+        a = laws[arm, SHAPE] + 0.5 * counts[arm]
+        b = laws[arm, SCALE] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
         for draw in range(n_draws):
-            variance = laws[arm, 2] if laws[arm, 2] > 0.0 else b / rng.standard_gamma(a)
+            variance = laws[arm, KNOWN] if laws[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
             e[arm, draw] = math.sqrt(variance) * rng.standard_normal()
     for i in range(contexts.shape[0]):
         for draw in range(n_draws):

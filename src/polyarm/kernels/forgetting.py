@@ -5,7 +5,7 @@ root0  square-root information of the prior
 """
 
 from polyarm.kernels._jit import kernel
-from polyarm.kernels.component import refresh, settle
+from polyarm.kernels.component import DISCOUNT, SHAPE, refresh, settle
 from polyarm.kernels.gibbs import NEXT, ROWS, close_place
 from polyarm.kernels.root import absorb, fade, n_absorbed
 from polyarm.types import Array, IntArray
@@ -36,9 +36,9 @@ def forget(
     for k in range(size[0] - 1, -1, -1):
         R = roots[arm, label[k]]
         fade(R, root0, share)
-        if n_absorbed(R) <= max(FORGOTTEN, laws[arm, 3]):
+        if n_absorbed(R) <= max(FORGOTTEN, laws[arm, DISCOUNT]):
             R[:] = root0
             close_place(T, label, place, size, k)
         else:
             settle(T, k, priors[arm], R, n_absorbed(R))
-            refresh(T, k, laws[arm, 0], laws[arm, 3])
+            refresh(T, k, laws[arm, SHAPE], laws[arm, DISCOUNT])

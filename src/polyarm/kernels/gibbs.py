@@ -23,8 +23,12 @@ from polyarm.kernels._jit import Stream, generator, kernel, loop, step
 from polyarm.kernels.component import (
     COEF,
     COUNT,
+    DISCOUNT,
+    GAMMA,
     LOO,
+    NOISE,
     SCALE,
+    SHAPE,
     copy,
     log_evidence,
     log_mass,
@@ -78,7 +82,7 @@ def add(
     """Add reward i, which already carries the label, to component k."""
     if rank_one(T, k, data, i, 1.0, v):
         rebuild(T, k, prior, root[home(root, label)], data, z, n, label, -1)
-    refresh(T, k, law[0], law[3])
+    refresh(T, k, law[SHAPE], law[DISCOUNT])
 
 
 @step
@@ -96,9 +100,9 @@ def remove(
     v: Array,
 ) -> None:
     """Remove reward i, which no longer carries the label, from component k."""
-    if rank_one(T, k, data, i, -1.0, v) or T[SCALE, k] < law[1] * ROUNDING:
+    if rank_one(T, k, data, i, -1.0, v) or T[SCALE, k] < law[NOISE] * ROUNDING:
         rebuild(T, k, prior, root[home(root, label)], data, z, n, label, -1)
-    refresh(T, k, law[0], law[3])
+    refresh(T, k, law[SHAPE], law[DISCOUNT])
 
 
 @step
@@ -131,8 +135,8 @@ def score(T: Array, size: IntArray, law: Array, data: Array, i: int, logw: Array
     K = size[0]
     residuals(T, K, data, i, s, e)
     for k in range(K):
-        logw[k] = log_predictive(T[COEF, k], law[0] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
-    logw[K] = log_mass(law[2] + K * law[3]) + data[i, data.shape[1] - 1]
+        logw[k] = log_predictive(T[COEF, k], law[SHAPE] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
+    logw[K] = log_mass(law[GAMMA] + K * law[DISCOUNT]) + data[i, data.shape[1] - 1]
 
 
 @kernel
@@ -141,10 +145,10 @@ def log_without(
 ) -> float:
     """Log weight of reward i for its own component, rebuilt without it in a spare place: slow, exact."""
     rebuild(T, spare, prior, root[home(root, z[i])], data, z, n, z[i], i)
-    refresh(T, spare, law[0], law[3])
+    refresh(T, spare, law[SHAPE], law[DISCOUNT])
     s, e = np.empty(T.shape[1]), np.empty(T.shape[1])
     residuals(T, spare + 1, data, i, s, e)
-    return log_predictive(T[COEF, spare], law[0] + 0.5 * T[COUNT, spare], T[SCALE, spare], s[spare], e[spare])
+    return log_predictive(T[COEF, spare], law[SHAPE] + 0.5 * T[COUNT, spare], T[SCALE, spare], s[spare], e[spare])
 
 
 @step
@@ -168,9 +172,9 @@ def log_leave_one_out(
     """
     t = 2.0 - s
     b = T[SCALE, k]
-    a = law[0] + 0.5 * (T[COUNT, k] - 1.0)
+    a = law[SHAPE] + 0.5 * (T[COUNT, k] - 1.0)
     left = b - e * e / (2.0 * t) if t > CAREFUL else 0.0
-    if left > CAREFUL * b and left >= law[1] * ROUNDING:
+    if left > CAREFUL * b and left >= law[NOISE] * ROUNDING:
         return T[LOO, k] + 0.5 * math.log(t) + a * math.log(left)
     return log_without(T, spare, prior, root, law, data, z, n, i)
 
@@ -201,7 +205,7 @@ def move(
     score(T, size, law, data, i, logw, s, e)
     alone = T[COUNT, k0] == 1.0
     if alone:  # its table counts as new, and there is one table fewer in use
-        logw[k0] = log_mass(law[2] + (K - 1) * law[3]) + data[i, d + 1]
+        logw[k0] = log_mass(law[GAMMA] + (K - 1) * law[DISCOUNT]) + data[i, d + 1]
         k = draw_index(logw, K, rng)
     else:
         logw[k0] = log_leave_one_out(T, k0, prior, root, law, data, z, n, i, K, s[k0], e[k0])
@@ -369,7 +373,7 @@ def seat(
     for j in range(d):
         data[i, j] = x[j]
     data[i, d] = y
-    data[i, d + 1] = prior_log_predictive(prior, law[0], data, i)
+    data[i, d + 1] = prior_log_predictive(prior, law[SHAPE], data, i)
     logw, s, e = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(T.shape[1])
     score(T, size, law, data, i, logw, s, e)
     k = draw_index(logw, size[0] + 1, rng)
@@ -422,14 +426,14 @@ def rebuild_components(
         label = labels[arm, 0, k]
         start = roots[arm, home(roots[arm], label)]
         rebuild(tables[arm], k, priors[arm], start, data, z, sizes[arm, ROWS], label, -1)
-        refresh(tables[arm], k, laws[arm, 0], laws[arm, 3])
+        refresh(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
 
 
 @kernel
 def log_joint(tables: Array, sizes: IntArray, priors: Array, laws: Array, arm: int) -> float:
     """Log joint density of the arm's rewards and their seating, p(y | z) p(z)."""
     T, law = tables[arm], laws[arm]
-    total = log_partition(T[COUNT], sizes[arm, 0], law[2], law[3])
+    total = log_partition(T[COUNT], sizes[arm, 0], law[GAMMA], law[DISCOUNT])
     for k in range(sizes[arm, 0]):
-        total += log_evidence(T, k, priors[arm], law[0])
+        total += log_evidence(T, k, priors[arm], law[SHAPE])
     return total

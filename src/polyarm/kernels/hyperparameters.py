@@ -16,12 +16,12 @@ b:      a slice of  sum_k [a0 log b - (a0 + n_k/2) log(b + D_k)] + log prior  in
 import math
 
 from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.component import COUNT, SCALE, prior_log_predictive, refresh
+from polyarm.kernels.component import COUNT, DISCOUNT, GAMMA, NOISE, SCALE, SHAPE, prior_log_predictive, refresh
 from polyarm.kernels.means import n_held
 from polyarm.kernels.seating import log_partition
 from polyarm.types import Array, IntArray, Rng
 
-CONCENTRATION, DISCOUNT, BASE_SCALE = 0, 1, 2
+OF_CONCENTRATION, OF_DISCOUNT, OF_SCALE = 0, 1, 2  # what a slice is drawn of
 MOST = 0.95  # a larger discount makes stick-breaking endless
 STEP = 1.5  # first width of a slice in log c, logit d or log b
 MAX_STEPS = 30
@@ -56,12 +56,12 @@ def log_target(c: float, d: float, beliefs: Array, tables: Array, sizes: IntArra
 
 @kernel
 def log_scale_target(b: float, beliefs: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
-    """Log density of log b given the seating; tables hold the scales that belong to the present one, laws[:, 1]."""
+    """Log density of log b given the seating; tables hold the scales that belong to the present one, laws[:, NOISE]."""
     total = beliefs[4] * math.log(b) - beliefs[5] * b
     for arm in range(sizes.shape[0]):
-        a0 = laws[arm, 0]
+        a0 = laws[arm, SHAPE]
         for k in range(sizes[arm, 0]):
-            D = max(tables[arm, SCALE, k] - laws[arm, 1], 0.0)
+            D = max(tables[arm, SCALE, k] - laws[arm, NOISE], 0.0)
             total += a0 * math.log(b) - (a0 + 0.5 * tables[arm, COUNT, k]) * math.log(b + D)
     return total
 
@@ -69,11 +69,11 @@ def log_scale_target(b: float, beliefs: Array, laws: Array, tables: Array, sizes
 @kernel
 def target_at(u: float, which: int, beliefs: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
     """The target where u is the new log c, logit d or log b and the others are as in laws."""
-    if which == BASE_SCALE:
+    if which == OF_SCALE:
         return log_scale_target(math.exp(u), beliefs, laws, tables, sizes)
-    if which == DISCOUNT:
-        return log_target(laws[0, 2], 1.0 / (1.0 + math.exp(-u)), beliefs, tables, sizes)
-    return log_target(math.exp(u), laws[0, 3], beliefs, tables, sizes)
+    if which == OF_DISCOUNT:
+        return log_target(laws[0, GAMMA], 1.0 / (1.0 + math.exp(-u)), beliefs, tables, sizes)
+    return log_target(math.exp(u), laws[0, DISCOUNT], beliefs, tables, sizes)
 
 
 @kernel
@@ -116,30 +116,30 @@ def redraw(
     """Draw the learned ones of concentration and discount again, for all arms."""
     rng = generator(source)
     if learn_concentration:
-        c = laws[0, 2]
-        if laws[0, 3] == 0.0:
-            laws[:, 2] = draw_concentration(c, beliefs[0], beliefs[1], tables, sizes, rng)
+        c = laws[0, GAMMA]
+        if laws[0, DISCOUNT] == 0.0:
+            laws[:, GAMMA] = draw_concentration(c, beliefs[0], beliefs[1], tables, sizes, rng)
         else:
-            laws[:, 2] = math.exp(draw_slice(math.log(c), CONCENTRATION, beliefs, laws, tables, sizes, rng))
+            laws[:, GAMMA] = math.exp(draw_slice(math.log(c), OF_CONCENTRATION, beliefs, laws, tables, sizes, rng))
     if learn_discount:
-        d = laws[0, 3]
-        u = draw_slice(math.log(d / (1.0 - d)), DISCOUNT, beliefs, laws, tables, sizes, rng)
-        laws[:, 3] = 1.0 / (1.0 + math.exp(-u))
+        d = laws[0, DISCOUNT]
+        u = draw_slice(math.log(d / (1.0 - d)), OF_DISCOUNT, beliefs, laws, tables, sizes, rng)
+        laws[:, DISCOUNT] = 1.0 / (1.0 + math.exp(-u))
         for arm in range(sizes.shape[0]):
             for k in range(sizes[arm, 0]):
-                refresh(tables[arm], k, laws[arm, 0], laws[arm, 3])
+                refresh(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
 
 
 @kernel
 def redraw_scale(tables: Array, sizes: IntArray, laws: Array, beliefs: Array, source: Stream) -> None:
     """Draw the scale of the base measure again, for all arms; the rewards' prior densities are then out of date."""
-    u = draw_slice(math.log(laws[0, 1]), BASE_SCALE, beliefs, laws, tables, sizes, generator(source))
+    u = draw_slice(math.log(laws[0, NOISE]), OF_SCALE, beliefs, laws, tables, sizes, generator(source))
     b = math.exp(u)
     for arm in range(sizes.shape[0]):
         for k in range(sizes[arm, 0]):
-            tables[arm, SCALE, k] = b + max(tables[arm, SCALE, k] - laws[arm, 1], 0.0)
-            refresh(tables[arm], k, laws[arm, 0], laws[arm, 3])
-        laws[arm, 1] = b
+            tables[arm, SCALE, k] = b + max(tables[arm, SCALE, k] - laws[arm, NOISE], 0.0)
+            refresh(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
+        laws[arm, NOISE] = b
 
 
 @kernel

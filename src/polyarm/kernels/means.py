@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, step
-from polyarm.kernels.component import COUNT, MEAN, NOTHING, SCALE
+from polyarm.kernels.component import COUNT, DISCOUNT, GAMMA, MEAN, NOISE, NOTHING, SCALE, SHAPE
 from polyarm.kernels.objectives import Functional, Parts, worth
 from polyarm.types import Array, IntArray, Rng
 
@@ -90,7 +90,7 @@ def draw_exact(
     T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: float, q0: float, whole: bool, rng: Rng
 ) -> float:
     """A draw of the mean functional from its posterior given the seating; one atom for the tail unless it is whole."""
-    a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
+    a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
     new = concentration + K * discount
     if K == 0:
         return draw_tail(1.0, new, discount, m0, q0, a0, b0, rng) if whole else draw_atom(m0, q0, a0, b0, rng)
@@ -112,7 +112,7 @@ def draw_exact(
 @kernel
 def draw_paper(T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: float, q0: float, rng: Rng) -> float:
     """A draw as in the paper's equation for mu: expected weights, one new atom."""
-    a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
+    a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
     value = 0.0
     for k in range(K):
         value += (T[COUNT, k] - discount) * draw_atom(m[k], q[k], a0 + 0.5 * T[COUNT, k], T[SCALE, k], rng)
@@ -157,7 +157,7 @@ def expected_means(tables: Array, sizes: IntArray, priors: Array, laws: Array, x
     for arm in range(tables.shape[0]):
         K = sizes[arm, 0]
         n = n_held(tables[arm], K)
-        concentration, discount = laws[arm, 2], laws[arm, 3]
+        concentration, discount = laws[arm, GAMMA], laws[arm, DISCOUNT]
         locate(priors[arm].reshape(-1, 1), 1, x, m, q)
         total = (concentration + K * discount) * m[0]
         locate(tables[arm], K, x, m, q)
@@ -169,7 +169,7 @@ def expected_means(tables: Array, sizes: IntArray, priors: Array, laws: Array, x
 @kernel
 def draw_mixture(T: Array, K: int, law: Array, at: Located, parts: Parts, rng: Rng) -> int:
     """Write a posterior draw of the reward's distribution given the seating, and return its number of components."""
-    a0, b0, concentration, discount = law[0], law[1], law[2], law[3]
+    a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
     new = concentration + K * discount
     total = 0.0
     for k in range(K):

@@ -28,7 +28,10 @@ from polyarm.kernels._jit import Stream, generator, kernel
 from polyarm.kernels.component import (
     COEF,
     COUNT,
+    DISCOUNT,
+    GAMMA,
     SCALE,
+    SHAPE,
     copy,
     log_mass,
     log_predictive,
@@ -72,7 +75,7 @@ def score_pool(T: Array, P: int, law: Array, data: Array, gain: Array) -> None:
     s, e = np.empty(T.shape[1]), np.empty(T.shape[1])
     residuals(T, P, data, 0, s, e)
     for p in range(P):
-        gain[p] = log_predictive(T[COEF, p], law[0] + 0.5 * T[COUNT, p], T[SCALE, p], s[p], e[p])
+        gain[p] = log_predictive(T[COEF, p], law[SHAPE] + 0.5 * T[COUNT, p], T[SCALE, p], s[p], e[p])
 
 
 @kernel
@@ -104,7 +107,7 @@ def bear_children(
                 value = base + gain[p]
                 born[M] = code[i] - mixed(mark[p]) + mixed(mark[p] + key)
             else:  # the first reward opens a component whatever the concentration
-                value = base + new + (log_mass(law[2] + K * law[3]) if size[REWARDS] > 0 else 0.0)
+                value = base + new + (log_mass(law[GAMMA] + K * law[DISCOUNT]) if size[REWARDS] > 0 else 0.0)
                 born[M] = code[i] + fresh
             if value > -math.inf:
                 parent[M] = i
@@ -193,7 +196,7 @@ def extend_component(
     rotate_in(R[q], data[0, : d + 1].copy())
     if rank_one(T, q, data, 0, 1.0, np.empty(d)):
         settle(T, q, prior, R[q], n)
-    refresh(T, q, law[0], law[3])
+    refresh(T, q, law[SHAPE], law[DISCOUNT])
 
 
 @kernel
@@ -278,7 +281,7 @@ def learn(
     N = weight.shape[0]
     n, P = size[REWARDS], size[POOL]
     key = key_of(words)
-    new = prior_log_predictive(prior, law[0], data, 0)
+    new = prior_log_predictive(prior, law[SHAPE], data, 0)
     gain = np.empty(P)
     score_pool(T, P, law, data, gain)
     room = size[PARTICLES] + length[: size[PARTICLES]].sum()
@@ -293,7 +296,7 @@ def learn(
     for m in range(M):
         w[m] = math.exp(w[m] - top)
     total = w[:M].sum()
-    evidence[0] += top + math.log(total) - (math.log(n + law[2]) if n > 0 else 0.0)
+    evidence[0] += top + math.log(total) - (math.log(n + law[GAMMA]) if n > 0 else 0.0)
     M = merge_equal(parent, slot, w, born, M)
     H = resample(parent, slot, w, born, M, N, generator(source))
     settle_children(T, R, mark, member, length, size, prior, root, law, data, key, parent, slot, H)
@@ -361,9 +364,9 @@ def expected_mean(
     locate(T, P, x, m, q)
     value = 0.0
     for i in range(size[PARTICLES]):
-        total = (law[2] + length[i] * law[3]) * m0[0]
+        total = (law[GAMMA] + length[i] * law[DISCOUNT]) * m0[0]
         for k in range(length[i]):
             p = member[i, k]
-            total += (T[COUNT, p] - law[3]) * m[p]
-        value += weight[i] * total / (size[REWARDS] + law[2])
+            total += (T[COUNT, p] - law[DISCOUNT]) * m[p]
+        value += weight[i] * total / (size[REWARDS] + law[GAMMA])
     return value

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels.conjugate import KNOWN, SCALE, SHAPE
 from polyarm.kernels.root import rotate_in
 from polyarm.types import Array
 
@@ -32,9 +33,9 @@ def draw_precisions(rows: Array, first: int, n: int, root: Array, law: Array, do
     """Precisions of the rows from `first` on, given one draw of (w, s2) from the root, which holds n rewards."""
     rng = generator(source)
     d = root.shape[0] - 1
-    variance = law[2]
+    variance = law[KNOWN]
     if variance <= 0.0:
-        variance = (law[1] + 0.5 * root[d, d] * root[d, d]) / rng.standard_gamma(law[0] + 0.5 * n)
+        variance = (law[SCALE] + 0.5 * root[d, d] * root[d, d]) / rng.standard_gamma(law[SHAPE] + 0.5 * n)
     w = np.empty(d)
     for i in range(d - 1, -1, -1):  # R w = R[:, d] + s e
         t = root[i, d] + math.sqrt(variance) * rng.standard_normal()

@@ -17,7 +17,10 @@ from polyarm.kernels._jit import Stream, generator, kernel
 from polyarm.kernels.component import (
     COEF,
     COUNT,
+    DISCOUNT,
+    GAMMA,
     SCALE,
+    SHAPE,
     log_evidence,
     log_mass,
     log_predictive,
@@ -71,8 +74,8 @@ def allocate(
         t = order[m] if m >= 0 else (i if m == -2 else j)
         if m >= 0:
             residuals(H, 4, data, t, s, e)
-            w0 = log_predictive(H[COEF, 0], law[0] + 0.5 * H[COUNT, 0], H[SCALE, 0], s[0], e[0])
-            w1 = log_predictive(H[COEF, 1], law[0] + 0.5 * H[COUNT, 1], H[SCALE, 1], s[1], e[1])
+            w0 = log_predictive(H[COEF, 0], law[SHAPE] + 0.5 * H[COUNT, 0], H[SCALE, 0], s[0], e[0])
+            w1 = log_predictive(H[COEF, 1], law[SHAPE] + 0.5 * H[COUNT, 1], H[SCALE, 1], s[1], e[1])
             log_p0 = -np.logaddexp(0.0, w1 - w0)
             first = math.log(rng.random()) < log_p0 if splitting else z[t] == z[i]
             log_q += log_p0 if first else log_p0 + w1 - w0
@@ -86,11 +89,11 @@ def allocate(
 @kernel
 def log_ratio(H: Array, K: int, prior: Array, law: Array, log_q: float) -> float:
     """Log acceptance ratio of the split; K components stand in the merged state."""
-    c, d = law[2], law[3]
+    c, d = law[GAMMA], law[DISCOUNT]
     n0, n1 = H[COUNT, 0], H[COUNT, 1]
     seating = log_mass(c + K * d) + math.lgamma(n0 - d) + math.lgamma(n1 - d)
     seating -= math.lgamma(1.0 - d) + math.lgamma(n0 + n1 - d)
-    a0 = law[0]
+    a0 = law[SHAPE]
     fit = log_evidence(H, 0, prior, a0) + log_evidence(H, 1, prior, a0) - log_evidence(H, 2, prior, a0)
     return seating + fit - log_q
 
@@ -158,7 +161,7 @@ def propose(
     splitting = z[i] == z[j]
     log_q = allocate(H, side, order, M, splitting, prior, root.reshape(1, *root.shape), law, data, z, i, j, rng)
     rebuild_component(H, 2, prior, root, data, whole, n, 1, -1)
-    refresh(H, 2, law[0], law[3])
+    refresh(H, 2, law[SHAPE], law[DISCOUNT])
     A = log_ratio(H, K if splitting else K - 1, prior, law, log_q)
     if math.log(rng.random()) < (A if splitting else -A):
         if splitting:

@@ -20,7 +20,10 @@ from polyarm.kernels._jit import Stream, generator, kernel
 from polyarm.kernels.component import (
     COEF,
     COUNT,
+    DISCOUNT,
+    GAMMA,
     SCALE,
+    SHAPE,
     log_mass,
     log_predictive,
     prior_log_predictive,
@@ -68,7 +71,7 @@ def share_out(
             if T[COUNT, k] < EMPTY:
                 reset(T, k, prior)
             else:
-                refresh(T, k, law[0], law[3])
+                refresh(T, k, law[SHAPE], law[DISCOUNT])
 
 
 @kernel
@@ -87,12 +90,12 @@ def responsibilities(
         elif free < 0 or own[k] >= own[free]:
             free = k
     arriving = own.sum() == 0.0
-    new = log_mass(law[2] + K * law[3]) + data[i, data.shape[1] - 1] if K > 0 else 0.0
+    new = log_mass(law[GAMMA] + K * law[DISCOUNT]) + data[i, data.shape[1] - 1] if K > 0 else 0.0
     top = -math.inf
     for k in range(C):
         out[k] = -math.inf
         if T[COUNT, k] >= EMPTY:
-            out[k] = log_predictive(T[COEF, k], law[0] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
+            out[k] = log_predictive(T[COEF, k], law[SHAPE] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
         elif k == free and (arriving or own[k] > 0.0):
             out[k] = new
         top = max(top, out[k])
@@ -135,7 +138,7 @@ def learn(
     i = size[REWARDS]
     data[i, :d] = x
     data[i, d] = y
-    data[i, d + 1] = prior_log_predictive(prior, law[0], data, i)
+    data[i, d + 1] = prior_log_predictive(prior, law[SHAPE], data, i)
     r[i] = 0.0
     own = np.zeros(T.shape[1])
     responsibilities(T, law, data, i, own, most, opening, r[i])
@@ -167,7 +170,7 @@ def draw_means(T: Array, prior: Array, law: Array, x: Array, out: Array, source:
     rng = generator(source)
     held = np.empty(T.shape)
     m, q, m0, q0 = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(1), np.empty(1)
-    K = gather(T, law[3], held)
+    K = gather(T, law[DISCOUNT], held)
     locate(held, K, x, m, q)
     locate(prior.reshape(-1, 1), 1, x, m0, q0)
     for draw in range(out.shape[0]):
@@ -179,12 +182,12 @@ def expected_mean(T: Array, prior: Array, law: Array, x: Array) -> float:
     """Expectation of the mean reward given the soft seating."""
     held = np.empty(T.shape)
     m, q, m0, q0 = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(1), np.empty(1)
-    K = gather(T, law[3], held)
+    K = gather(T, law[DISCOUNT], held)
     locate(held, K, x, m, q)
     locate(prior.reshape(-1, 1), 1, x, m0, q0)
-    mass = law[2] + K * law[3]
+    mass = law[GAMMA] + K * law[DISCOUNT]
     value = mass * m0[0]
     for k in range(K):
-        value += (held[COUNT, k] - law[3]) * m[k]
-        mass += held[COUNT, k] - law[3]
+        value += (held[COUNT, k] - law[DISCOUNT]) * m[k]
+        mass += held[COUNT, k] - law[DISCOUNT]
     return value / mass
