@@ -93,6 +93,39 @@ def _learnt(answer: Mapping[str, Any]) -> bool:
     return bool(verdict in ("accepted", "parked"))
 
 
+@dataclass(slots=True)
+class _Call:
+    """One request with its tries: what to send, whether the answer will do, and how long to wait if not."""
+
+    method: str
+    path: str
+    body: Any
+    key: str | None = None
+    tries: int = 0
+    last: Any = None  # the answer or the error of the last try
+
+    def arguments(self) -> dict[str, Any]:
+        """What the next try sends: the same key each time, so that a decision is made once."""
+        headers = {"idempotency-key": self.key} if self.key else {}
+        return {"method": self.method, "url": self.path, "json": self.body, "headers": headers}
+
+    def failed(self, error: Exception) -> float:
+        """Seconds until the next try after a broken connection."""
+        self.last = error
+        return self._wait(None)
+
+    def refused(self, answer: Any) -> float | None:
+        """Seconds until the next try after an answer that asks for one; None for any other."""
+        self.last = answer
+        return self._wait(answer) if answer.status_code in AGAIN else None
+
+    def _wait(self, answer: Any) -> float:
+        self.tries += 1
+        if self.tries == TRIES:
+            raise ServiceUnavailable(f"the service must answer, got {self.last} after {TRIES} tries")
+        return _wait(self.tries - 1, answer)
+
+
 class Client:
     """The service as a bandit: choose, learn, and the report."""
 
@@ -193,20 +226,16 @@ class Client:
                 continue
 
     def _send(self, method: str, path: str, body: Any, key: str | None = None) -> Any:
-        headers = {"idempotency-key": key} if key else {}
-        answer = None
-        for attempt in range(TRIES):
+        call = _Call(method, path, body, key)
+        while True:
             try:
-                answer = self._http.request(method, path, json=body, headers=headers)
+                answer = self._http.request(**call.arguments())
+                wait = call.refused(answer)
             except self._errors as error:
-                cause: Exception | None = error
-            else:
-                cause = None
-                if answer.status_code not in AGAIN:
-                    return _checked(answer)
-            if attempt < TRIES - 1:
-                time.sleep(_wait(attempt, None if cause else answer))
-        raise ServiceUnavailable(f"the service must answer, got {cause or answer} after {TRIES} tries")
+                wait = call.failed(error)
+            if wait is None:
+                return _checked(answer)
+            time.sleep(wait)
 
 
 class AsyncClient:
@@ -258,17 +287,13 @@ class AsyncClient:
         await self.close()
 
     async def _send(self, method: str, path: str, body: Any, key: str | None = None) -> Any:
-        headers = {"idempotency-key": key} if key else {}
-        answer = None
-        for attempt in range(TRIES):
+        call = _Call(method, path, body, key)
+        while True:
             try:
-                answer = await self._http.request(method, path, json=body, headers=headers)
+                answer = await self._http.request(**call.arguments())
+                wait = call.refused(answer)
             except self._errors as error:
-                cause: Exception | None = error
-            else:
-                cause = None
-                if answer.status_code not in AGAIN:
-                    return _checked(answer)
-            if attempt < TRIES - 1:
-                await asyncio.sleep(_wait(attempt, None if cause else answer))
-        raise ServiceUnavailable(f"the service must answer, got {cause or answer} after {TRIES} tries")
+                wait = call.failed(error)
+            if wait is None:
+                return _checked(answer)
+            await asyncio.sleep(wait)

@@ -30,6 +30,9 @@ NETWORK = {  # a silent network is given up after seconds, where the system woul
     "keepalives_interval": 2,
     "keepalives_count": 2,
 }
+LOCKS = {  # a writer that the network cut off must not keep its locks, nor others wait for them for long
+    "options": "-c idle_in_transaction_session_timeout=2000 -c lock_timeout=2000"
+}
 MIGRATION_LOCK = 0x706F6C79  # one replica at a time changes the schema
 
 
@@ -67,11 +70,12 @@ def open_database(address: str, *, exclusive: bool = True) -> Database:
     url = parse(address)
     if url.get_backend_name() == "sqlite":
         return _open_sqlite(url, exclusive)
-    writing = create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=4, connect_args=NETWORK)
+    writing = create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=4, connect_args=NETWORK | LOCKS)
     reading = create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=8, connect_args=NETWORK)
     database = Database(url, writing, reading)
+    patient = create_engine(url, poolclass=NullPool, connect_args=NETWORK)  # a migration may take its time
     with _closed_if_refused(database):
-        _upgrade_together(database)
+        _upgrade_together(Database(url, patient, patient))
     return database
 
 

@@ -67,6 +67,7 @@ class Replica:
     _reading: "asyncio.Future[dict[str, Live]] | None" = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _search: asyncio.Lock = field(default_factory=asyncio.Lock)
     _listener: Listener | None = None
     _ended: bool = False
 
@@ -149,9 +150,11 @@ class Replica:
 
     async def find_now(self, name: str) -> Live:
         """The experiment of that name, even if another replica has only just added it."""
-        if name not in self.live and time.monotonic() - self._searched > SEARCH:
-            self._searched = time.monotonic()  # a flood of wrong names must not become one of queries
-            await self.refresh()
+        if name not in self.live:
+            async with self._search:  # who comes while another searches waits for what that finds
+                if name not in self.live and time.monotonic() - self._searched > SEARCH:
+                    await self.refresh()
+                    self._searched = time.monotonic()  # a flood of wrong names must not become one of queries
         return self.find(name)
 
     async def decide(
