@@ -102,10 +102,17 @@ def reached(out: Path, look: bool) -> list[Test]:
 
 
 def chosen(mutant: Mutant, tests: Iterable[Test], most: int, enough_s: float) -> list[str]:
-    """Tests that reach the mutant's function: the narrowest, at most so many, for so many seconds of processor time."""
+    """Tests that reach the mutant's function: its own file's first, then the narrowest, no more than are wanted."""
+    own = Path(mutant.file)
+
+    def order(test: Test) -> tuple[int, int, float]:
+        named = own.stem in test.name.split("::")[0]
+        near = test.name.startswith((f"tests/{own.parts[0]}/", "tests/statistics/"))
+        return 0 if named else 1 if near else 2, len(test.functions), test.seconds
+
     found = [test for test in tests if f"{mutant.file} {mutant.function}" in test.functions]
     total, picked = 0.0, []
-    for test in sorted(found, key=lambda test: (len(test.functions), test.seconds)):
+    for test in sorted(found, key=order):
         if total + test.seconds < enough_s:
             total += test.seconds
             picked.append(test.name)
