@@ -105,7 +105,8 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     elif isinstance(node, ast.BoolOp):
         yield "comparison", ast.BoolOp(OPPOSITE[type(node.op)](), node.values)
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) == 2:
-        yield "index", with_slice(node, ast.Tuple(node.slice.elts[::-1], ast.Load()))
+        if ast.unparse(node.slice.elts[0]) != ast.unparse(node.slice.elts[1]):
+            yield "index", with_slice(node, ast.Tuple(node.slice.elts[::-1], ast.Load()))
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id.isupper():
         yield "index", with_slice(node, ast.BinOp(node.slice, ast.Add(), ast.Constant(1)))
     elif isinstance(node, ast.Call) and len(node.args) >= 2 and isinstance(node.func, ast.Name | ast.Attribute):
