@@ -8,14 +8,15 @@ from scipy import stats
 
 from polyarm.kernels import means
 from polyarm.kernels._jit import plain
-from polyarm.kernels.component import COUNT, MEAN, SCALE, n_rows
-from polyarm.kernels.means import MAX_STICKS, NOTHING, TAIL, Located
+from polyarm.kernels.component import COUNT, MEAN, NOTHING, SCALE, n_rows
+from polyarm.kernels.means import MAX_STICKS, TAIL, Located
 from polyarm.kernels.objectives import EXPECTATION, Functional
 from polyarm.types import Array
 from tests.kernels.script import Script
 
 x = np.array([0.7, -1.3])
 LAW = np.array([2.1, 0.9, 0.8, 0.25])  # a0, b0, concentration, discount
+A0, B0 = 2.1, 0.9
 COUNTS, SCALES = np.array([3.0, 5.0]), np.array([1.7, 0.6])
 M, Q, M0, Q0 = np.array([1.5, -0.4]), np.array([0.3, 0.8]), 2.5, 1.9
 
@@ -65,7 +66,7 @@ def test_an_atom_and_a_stick() -> None:
 def test_a_tail_is_broken_until_little_is_left() -> None:
     normals, gammas, betas = [0.5, -1.0, 2.0, 0.1], [1.1, 0.6, 2.0, 0.9], [0.9, 0.99, 0.9999]
     script = Script(normals, gammas, betas=betas)
-    found = plain(means.draw_tail)(0.4, 1.3, 0.25, M0, Q0, *LAW[:2], script)
+    found = plain(means.draw_tail)(0.4, 1.3, 0.25, M0, Q0, A0, B0, script)
     left, expected, n = 0.4, 0.0, 0
     atoms = [atom(M0, Q0, LAW[1], g, z) for g, z in zip(gammas, normals, strict=True)]
     while left >= TAIL:
@@ -78,7 +79,7 @@ def test_a_tail_is_broken_until_little_is_left() -> None:
     np.testing.assert_allclose([pair for pair in script.asked if len(pair) == 2], asked)
     assert all(pair == (LAW[0],) for pair in script.asked if len(pair) == 1)
     many = Script(betas=[1e-12] * 9999)
-    plain(means.draw_tail)(1.0, 1.3, 0.0, M0, Q0, *LAW[:2], many)
+    plain(means.draw_tail)(1.0, 1.3, 0.0, M0, Q0, A0, B0, many)
     assert len([pair for pair in many.asked if len(pair) == 2]) == MAX_STICKS - 1
 
 
@@ -95,7 +96,7 @@ def test_an_exact_draw_uses_every_part_once() -> None:
     assert found == pytest.approx((1.4 * first + 0.3 * second + 0.9 * last) / total)
     whole = Script(normals, gammas, betas=[1.0])
     found = plain(means.draw_exact)(table(), 2, 8.0, LAW, M, Q, M0, Q0, True, whole)
-    tail = plain(means.draw_tail)(0.9 / total, new, LAW[3], M0, Q0, *LAW[:2], Script([2.0], [0.7], betas=[1.0]))
+    tail = plain(means.draw_tail)(0.9 / total, new, LAW[3], M0, Q0, A0, B0, Script([2.0], [0.7], betas=[1.0]))
     assert found == pytest.approx((1.4 * first + 0.3 * second) / total + tail)
     finite = LAW.copy()
     finite[2:] = 1.0, -0.5  # two components of two: nothing is unseen

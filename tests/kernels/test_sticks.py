@@ -374,15 +374,15 @@ def test_forgetting_leaves_a_share_for_good(world: World) -> None:
 def test_units_and_centres_of_columns() -> None:
     """Around 0, sparse, far from 0, constant: at every step up to 64, then at powers of two."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((140, 4)) * [1.0, 3.0, 0.5, 0.0] + [0.5, 0.0, 4.0, 2.5]
+    X = rng.standard_normal((140, 5)) * [1.0, 3.0, 0.5, 0.0, 0.01] + [0.5, 0.0, 4.0, 2.5, 1000.0]
     X[rng.random(140) < 0.4, 1] = 0.0
-    columns = np.zeros((6, 5))
+    columns = np.zeros((6, 6))
     for n in range(1, 141):
         plain(kernels.observe)(columns, X[n - 1])
         assert columns[SEEN, 0] == n
         last = n if n <= 64 else 2 ** int(np.log2(n))
         seen = X[:last]
-        for i in range(4):
+        for i in range(5):
             some = seen[seen[:, i] != 0, i]
             if not len(some):
                 continue
@@ -391,7 +391,7 @@ def test_units_and_centres_of_columns() -> None:
             assert columns[AT, i] == pytest.approx(mean if far else 0.0, rel=1e-6, abs=1e-12)
             assert columns[UNIT, i] == pytest.approx(1 / (spread if far else square), rel=1e-6)
     assert columns[AT, 2] != 0.0
-    assert columns[AT, [0, 1, 3]].tolist() == [0.0, 0.0, 0.0]
+    assert columns[AT, [0, 1, 3, 4]].tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
 @pytest.fixture
