@@ -25,8 +25,8 @@ from benchmarks.planted import PLANTED, planted_site
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src" / "polyarm"
 PACKAGES = {
-    "kernels": ("kernels/[!_]*.py",),
-    "inference": ("inference/[!_]*.py",),
+    "kernels": ("kernels/[!_]*.py", "kernels/[!_]*/[!_]*.py"),
+    "inference": ("inference/[!_]*.py", "inference/[!_]*/[!_]*.py"),
     "policies": ("policies/[!_]*.py",),
     "statistics": tuple(f"experiments/{name}.py" for name in ("records", "statistics", "summary", "results")),
 }

@@ -9,7 +9,7 @@ from scipy.special import expit, gammaln
 from polyarm.kernels import hyperparameters
 from polyarm.kernels._jit import plain
 from polyarm.kernels.component import COUNT, SCALE
-from polyarm.kernels.hyperparameters import BASE_SCALE, CONCENTRATION, DISCOUNT, MAX_STEPS, STEP
+from polyarm.kernels.hyperparameters import MAX_STEPS, OF_CONCENTRATION, OF_DISCOUNT, OF_SCALE, STEP
 from polyarm.types import Array
 from tests.kernels.script import Script
 
@@ -36,18 +36,18 @@ def log_partition(counts: list[float], c: float, d: float) -> float:
     return float(tables + gammaln(c + 1) - gammaln(c + n) + sum(gammaln(m - d) - gammaln(1 - d) for m in counts))
 
 
-@pytest.mark.parametrize("which", [CONCENTRATION, DISCOUNT, BASE_SCALE])
+@pytest.mark.parametrize("which", [OF_CONCENTRATION, OF_DISCOUNT, OF_SCALE])
 def test_targets_are_posterior_densities_of_what_is_moved(which: int) -> None:
     def exact(u: float) -> float:
-        if which == BASE_SCALE:  # every component's b - b0 is that of its rewards
+        if which == OF_SCALE:  # every component's b - b0 is that of its rewards
             b = math.exp(u)
             total = BELIEFS[4] * u - BELIEFS[5] * b
             for n, extra in ((3.0, 1.0), (5.0, 1.5), (4.0, 0.0)):
                 total += 1.5 * u - (1.5 + n / 2) * math.log(b + extra)
             return float(total)
-        c, d = (math.exp(u), 0.3) if which == CONCENTRATION else (0.8, float(expit(u)))
+        c, d = (math.exp(u), 0.3) if which == OF_CONCENTRATION else (0.8, float(expit(u)))
         prior = BELIEFS[0] * math.log(c) - BELIEFS[1] * c
-        if which == DISCOUNT:  # Beta(2, 3) of d, and the density of its logit
+        if which == OF_DISCOUNT:  # Beta(2, 3) of d, and the density of its logit
             prior = BELIEFS[2] * math.log(d) + BELIEFS[3] * math.log(1 - d)
         return float(prior + log_partition([3.0, 5.0], c, d) + log_partition([4.0], c, d))
 
@@ -61,21 +61,21 @@ def test_the_slice_steps_out_by_its_share_and_shrinks_towards_where_it_was(share
     """Neal 2003: an interval of STEP around u, stepped out in both directions MAX_STEPS - 1 times in all."""
     u, offset, tries = math.log(0.8), 0.25, [0.999999, 1e-6, 0.5]
     script = Script(uniforms=[height, offset, share, *tries, *[0.5] * 50])
-    found = plain(hyperparameters.draw_slice)(u, CONCENTRATION, BELIEFS, LAWS, tables(), SIZES, script)
-    level = target(u, CONCENTRATION) + math.log(height)
+    found = plain(hyperparameters.draw_slice)(u, OF_CONCENTRATION, BELIEFS, LAWS, tables(), SIZES, script)
+    level = target(u, OF_CONCENTRATION) + math.log(height)
     low, high = u - STEP * offset, u + STEP * (1 - offset)
     up = int(share * MAX_STEPS)
     for _ in range(MAX_STEPS - 1 - up):
-        if target(low, CONCENTRATION) <= level:
+        if target(low, OF_CONCENTRATION) <= level:
             break
         low -= STEP
     for _ in range(up):
-        if target(high, CONCENTRATION) <= level:
+        if target(high, OF_CONCENTRATION) <= level:
             break
         high += STEP
     for r in [*tries, *[0.5] * 50]:
         new = low + (high - low) * r
-        if target(new, CONCENTRATION) > level:
+        if target(new, OF_CONCENTRATION) > level:
             break
         low, high = (new, high) if new < u else (low, new)
     assert found == pytest.approx(new)
