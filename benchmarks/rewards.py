@@ -34,9 +34,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import polyarm
 from polyarm.environments.presets import Scenario, make_scenario
 from polyarm.experiments.reporting.statistics import paired_difference
-from polyarm.experiments.running.contenders import parse_contender
 from polyarm.experiments.running.executors import local_processes
 from polyarm.experiments.running.play import play, sample_world, shorten
+from polyarm.experiments.running.policy_specs import parse_policy
 from polyarm.experiments.running.seeds import policy_rng, world_rng
 from polyarm.types import Array
 
@@ -175,10 +175,10 @@ def run_job(job: Job) -> list[Row]:
     late = slice(horizon - max(horizon // 10, 1), horizon)
     rows = []
     for label in job.policies:
-        contender = parse_contender(label)
-        policy = contender.build(scenario)
+        spec = parse_policy(label)
+        policy = spec.build(scenario)
         play(policy, shorten(world, 2 * scenario.environment.n_arms + 2), policy_rng(0, 0, "warm up"))
-        run = play(policy, world, policy_rng(job.seed, job.realization, contender.label))
+        run = play(policy, world, policy_rng(job.seed, job.realization, spec.label))
         played = world.means[steps, run.arms]
         share = float((played[late] >= best[late]).mean())
         regret, cost = float((best - played).sum()), run.seconds / horizon * 1e6

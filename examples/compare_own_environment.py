@@ -39,6 +39,6 @@ class AlwaysSecond(pa.PolicyDefaults[int]):
 
 
 if __name__ == "__main__":
-    second = pa.Contender("second", factory=lambda n_arms, context_dim: AlwaysSecond())
+    second = pa.PolicySpec("second", factory=lambda n_arms, context_dim: AlwaysSecond())
     found = pa.compare(LateOrOnTime(), ["nonparametric", "linear", second], realizations=10, horizon=300)
     print(found.to_json())

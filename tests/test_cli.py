@@ -11,8 +11,8 @@ import pytest
 import polyarm
 from polyarm.cli import main
 from polyarm.environments.presets import make_scenario
-from polyarm.experiments.running.contenders import Contender
-from polyarm.experiments.warm import all_contenders
+from polyarm.experiments.running.policy_specs import PolicySpec
+from polyarm.experiments.warm import all_policies
 
 SMALL = ["--realizations", "3", "--horizon", "30", "--workers", "1", "--quiet"]
 
@@ -163,12 +163,12 @@ def test_a_reader_that_has_seen_enough_gets_no_traceback() -> None:
 
 
 def test_warm_compiles_ahead(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("polyarm.experiments.warm.DEFAULT", Contender("linear"))
+    monkeypatch.setattr("polyarm.experiments.warm.DEFAULT", PolicySpec("linear"))
     assert main(["warm", "--workers", "1"]) == 0
     assert "compiled kernels of 1 policies are in /" in capsys.readouterr().out
     scenario = make_scenario("mixture-a")
-    for contender in all_contenders():
-        contender.build(scenario)
+    for spec in all_policies():
+        spec.build(scenario)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import polyarm
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +37,8 @@ def test_every_public_name_is_there_and_wrong_ones_are_not() -> None:
     assert set(polyarm.__all__) < set(dir(polyarm))
     assert polyarm.make_scenario("linear").environment.n_arms == 8
     assert "drift/abrupt" in polyarm.scenario_names()
+    with pytest.warns(DeprecationWarning, match=r"polyarm.Contender is now polyarm.PolicySpec"):
+        assert polyarm.Contender is polyarm.PolicySpec
 
 
 def test_a_second_start_loads_kernels_from_the_cache(tmp_path: Path) -> None:

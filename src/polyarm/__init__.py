@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 __version__ = "0.2.0"
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from polyarm.errors import PolyarmError
     from polyarm.evaluation import evaluate
     from polyarm.experiments.comparison import compare
-    from polyarm.experiments.running.contenders import Contender
+    from polyarm.experiments.running.policy_specs import PolicySpec
     from polyarm.inference import (
         Budget,
         ConjugateEngine,
@@ -70,7 +71,7 @@ _HOMES = {  # loaded when first asked for, so that `import polyarm` is quick and
     "PolyarmError": "errors",
     "evaluate": "evaluation",
     "compare": "experiments.comparison",
-    "Contender": "experiments.running.contenders",
+    "PolicySpec": "experiments.running.policy_specs",
     "Budget": "inference",
     "ConjugateEngine": "inference",
     "GibbsEngine": "inference",
@@ -124,7 +125,6 @@ __all__ = [
     "Category",
     "Choice",
     "ConjugateEngine",
-    "Contender",
     "Cyclic",
     "Decision",
     "Engine",
@@ -149,6 +149,7 @@ __all__ = [
     "ParticleEngine",
     "Policy",
     "PolicyDefaults",
+    "PolicySpec",
     "PolyarmError",
     "ProbabilityAbove",
     "Quantile",
@@ -176,8 +177,13 @@ __all__ = [
     "scenario_names",
 ]
 
+_FORMER = {"Contender": "PolicySpec"}  # names of earlier versions
+
 
 def __getattr__(name: str) -> Any:
+    if name in _FORMER:
+        warn(f"polyarm.{name} is now polyarm.{_FORMER[name]}", DeprecationWarning, stacklevel=2)
+        name = _FORMER[name]
     if name not in _HOMES:
         raise AttributeError(f"module 'polyarm' has no attribute {name!r}")
     return getattr(import_module(f"polyarm.{_HOMES[name]}"), name)

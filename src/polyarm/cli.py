@@ -171,7 +171,7 @@ def _add_warm(commands: Any) -> None:
 def list_names(options: argparse.Namespace) -> int:
     """Print the names of scenarios, policies or targets."""
     from polyarm.environments.presets import scenario_names
-    from polyarm.experiments.running.contenders import policy_names
+    from polyarm.experiments.running.policy_specs import policy_names
 
     if options.what == "targets":
         from polyarm.experiments.paper.targets import NAMES

@@ -20,12 +20,12 @@ from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES, ORAC
 from polyarm.experiments.paper.reproduction import Settings, parse_targets, reproduce
 from polyarm.experiments.paper.run_times import published_seconds
 from polyarm.experiments.paper.studies import MIXTURE_A
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.experiments.paper.targets import NAMES, TARGETS
-from polyarm.experiments.paper.workplace import Workplace
 from polyarm.experiments.reporting.curves import optimal_curves, regret_curves
-from polyarm.experiments.reporting.inspection import look
-from polyarm.experiments.running.contenders import NETWORKS, Contender
+from polyarm.experiments.reporting.inspection import inspect_run
 from polyarm.experiments.running.executors import Inline
+from polyarm.experiments.running.policy_specs import NETWORKS, PolicySpec
 from polyarm.tables import Table, to_csv, to_html, to_latex, to_markdown
 
 TABLE = Table("A & B", ("policy", "mean", "share"), (("a_b|c", 1234.567, "5.0%"), ("d<e", None, "-")))
@@ -73,9 +73,9 @@ def test_lock_in_is_about_the_last_tenth(found: Comparison) -> None:
 
 
 def test_looking_repeats_the_run_and_changes_nothing() -> None:
-    scenario, contender = make_scenario("mixture-a"), Contender("nonparametric")
-    learnt = look(scenario, contender, 120, seed=2, realization=3)
-    alone = compare("mixture-a", [contender], 1, 120, 2, only=3).results
+    scenario, spec = make_scenario("mixture-a"), PolicySpec("nonparametric")
+    learnt = inspect_run(scenario, spec, 120, seed=2, realization=3)
+    alone = compare("mixture-a", [spec], 1, 120, 2, only=3).results
     assert learnt.steps.tolist() == alone.steps.tolist()
     assert learnt.shares == pytest.approx(alone.curves("nonparametric", "plays")[0] / alone.steps[:, None])
     assert learnt.best.sum(axis=1) == pytest.approx(1)
@@ -84,7 +84,7 @@ def test_looking_repeats_the_run_and_changes_nothing() -> None:
 
 
 def test_learnt_density_is_a_density_near_the_truth() -> None:
-    learnt = look(make_scenario("linear-gaussian/a2-1"), Contender("nonparametric"), 400)
+    learnt = inspect_run(make_scenario("linear-gaussian/a2-1"), PolicySpec("nonparametric"), 400)
     best = learnt.densities[1]
     assert best.truth is not None
     assert np.trapezoid(best.learnt, best.grid) == pytest.approx(1, abs=0.1)
@@ -94,7 +94,7 @@ def test_learnt_density_is_a_density_near_the_truth() -> None:
 
 
 def test_rewards_are_moved_where_nothing_is_near() -> None:
-    learnt = look(make_scenario("linear"), Contender("linear"), 300)
+    learnt = inspect_run(make_scenario("linear"), PolicySpec("linear"), 300)
     for density in learnt.densities:
         assert density.rewards_are == "rewards, moved to this context"
         assert len(density.rewards) == density.n_plays
@@ -102,10 +102,10 @@ def test_rewards_are_moved_where_nothing_is_near() -> None:
 
 
 def test_looking_through_initial_pulls() -> None:
-    learnt = look(make_scenario("mixture-a"), Contender("linear-showdown"), 30)
+    learnt = inspect_run(make_scenario("mixture-a"), PolicySpec("linear-showdown"), 30)
     assert len(learnt.densities) == 2
     with pytest.raises(InvalidArgument, match="policy must be one with an engine"):
-        look(make_scenario("mixture-a"), Contender("uniform"), 5)
+        inspect_run(make_scenario("mixture-a"), PolicySpec("uniform"), 5)
 
 
 def test_published_numbers_are_complete() -> None:
@@ -208,7 +208,7 @@ def test_seconds_beside_the_published_ones() -> None:
 
 def test_growth_on_a_short_horizon(tmp_path: Path) -> None:
     target = growth.GrowthTarget(scenarios=("gaussian/1",), horizon=600, realizations=4)
-    section = target.run(Workplace(tmp_path, Inline()))
+    section = target.run(StudyFolder(tmp_path, Inline()))
     powers = [row[3] for row in section.table.rows]
     assert all(isinstance(power, float) and power < 0.6 for power in powers)
 
@@ -223,7 +223,7 @@ def test_fitted_growth_of_planted_curves() -> None:
 
 def test_densities_converge_where_the_model_holds_and_not_where_it_does_not(tmp_path: Path) -> None:
     target = ConvergenceTarget(scenarios=("heavy-tailed",), counts=(10, 400), realizations=2)
-    nonparametric, linear = target.decays(Workplace(tmp_path, Inline()))
+    nonparametric, linear = target.decays(StudyFolder(tmp_path, Inline()))
     assert nonparametric.distances[:, 1].max() < 0.1
     assert linear.distances[:, 1].min() > 0.3
     assert nonparametric.distances.shape == (2, 2)

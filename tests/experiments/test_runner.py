@@ -19,9 +19,9 @@ from polyarm.environments import StaticGaussian
 from polyarm.environments.presets import make_scenario
 from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, UnknownName
 from polyarm.experiments.comparison import Comparison, compare
-from polyarm.experiments.running.contenders import Contender
 from polyarm.experiments.running.executors import local_processes, open_executor
 from polyarm.experiments.running.play import play
+from polyarm.experiments.running.policy_specs import PolicySpec
 from polyarm.experiments.running.seeds import policy_rng
 from polyarm.experiments.running.store import read_metadata, write_table
 from polyarm.types import IntArray, Rng, World
@@ -138,7 +138,7 @@ def test_results_of_other_options_behind_the_same_label_are_never_returned(tmp_p
     """NumPy shortens long arrays, so labels may agree where options do not."""
     means = np.zeros(2000), np.zeros(2000)
     means[1][1000] = 9.0
-    first, second = (Contender("uniform", (("n_arms", mean),)) for mean in means)
+    first, second = (PolicySpec("uniform", (("n_arms", mean),)) for mean in means)
     assert first.label == second.label
     scenario = make_scenario("mixture-a")
     assert first.making(scenario) != second.making(scenario)
@@ -158,7 +158,7 @@ def test_changed_sources_and_unrecorded_ones_are_told(tmp_path: Path, monkeypatc
         with pytest.raises(InvalidArgument, match=r"sources of the worlds '[0-9a-f]*' instead of 'another'"):
             compare("mixture-a", MINE, 2, 10, out=tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("polyarm.experiments.running.contenders.polyarm_sources", lambda parts: "another")
+        patch.setattr("polyarm.experiments.running.policy_specs.polyarm_sources", lambda parts: "another")
         with pytest.raises(InvalidArgument, match=r"sources of policy 'bold' '[0-9a-f]*' instead of 'another'"):
             compare("mixture-a", MINE, 2, 10, out=tmp_path)
     file = tmp_path / "results.parquet"
@@ -289,7 +289,7 @@ def test_policy_names_and_options() -> None:
         compare("mixture-a", ["optimal", "optimal"])
     with pytest.raises(InvalidArgument, match=r"number of components is unknown.*n_components"):
         compare("exponential", ["oracle-mixture"])
-    assert Contender("linear", (("noise_var", 1.0), ("prior_mean", 0))).label == "linear:noise_var=1.0,prior_mean=0"
+    assert PolicySpec("linear", (("noise_var", 1.0), ("prior_mean", 0))).label == "linear:noise_var=1.0,prior_mean=0"
 
 
 def test_unreachable_cluster_is_told() -> None:
@@ -325,8 +325,8 @@ def test_batched_policies_give_the_same_rows(whole: pa.Table, monkeypatch: pytes
         return np.array(arms), 1.0
 
     simulator = SimpleNamespace(simulate=simulate, REALIZATIONS_PER_CALL=7)
-    monkeypatch.setattr(Contender, "simulator", lambda self: simulator if self.name == "neural-rms" else None)
-    monkeypatch.setattr(Contender, "build", lambda self, *args: greedy)
+    monkeypatch.setattr(PolicySpec, "simulator", lambda self: simulator if self.name == "neural-rms" else None)
+    monkeypatch.setattr(PolicySpec, "build", lambda self, *args: greedy)
     table = compare("mixture-a", ["neural-rms"], **SETTINGS).results.table
     wanted = whole.filter(pa.compute.field("policy") == "bold")
     assert table.drop_columns(["policy", "seconds"]).equals(wanted.drop_columns(["policy"]))

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from polyarm.inference import ConjugateEngine, StudentEngine
-from polyarm.kernels import scale_weights
+from polyarm.kernels import student_regression
 from polyarm.kernels._jit import plain, stream
 from polyarm.models import LinearGaussian, NormalInverseGamma
 from polyarm.types import Array
@@ -36,8 +36,8 @@ def chain(dof: float, n: int) -> Array:
         state = engine.update(state, np.array([x]), 0, float(y), rng)
     rows, draws = state.rows[0][:6], np.empty(n)
     for i in range(n):
-        scale_weights.draw_precisions(rows, 0, 6, state.roots[0], engine._laws[0], dof, stream(rng))
-        scale_weights.weigh(rows, engine._priors[0], state.roots[0])
+        student_regression.draw_precisions(rows, 0, 6, state.roots[0], engine._laws[0], dof, stream(rng))
+        student_regression.weigh(rows, engine._priors[0], state.roots[0])
         draws[i] = engine.draw_means(state, np.ones(1), 1, rng)[0, 0]
     return draws
 
@@ -82,7 +82,7 @@ def test_compiled_equals_plain() -> None:
     engine = StudentEngine([LinearGaussian(NormalInverseGamma(3))])
     states = []
     for compiled in (True, False):
-        learn = scale_weights.learn if compiled else plain(scale_weights.learn)
+        learn = student_regression.learn if compiled else plain(student_regression.learn)
         rng, data = np.random.default_rng(3), np.random.default_rng(4).standard_normal((8, 4))
         state = engine.init()
         for n, row in enumerate(data):

@@ -14,8 +14,8 @@ from polyarm.environments.judged import Judged
 from polyarm.environments.presets import Scenario, make_scenario
 from polyarm.errors import require_count, require_name
 from polyarm.experiments.reporting.summary import summary, without_nan
-from polyarm.experiments.running.contenders import Factory, PolicyLike, as_contenders, default_contenders
 from polyarm.experiments.running.executors import open_executor
+from polyarm.experiments.running.policy_specs import Factory, PolicyLike, as_policies, default_policies
 from polyarm.experiments.running.progress import progress_bar
 from polyarm.experiments.running.results import Results
 from polyarm.experiments.running.runner import LARGEST, Study, count_missing, open_store, run_study
@@ -85,7 +85,7 @@ def compare(
     ['linear', 'uniform']
     """
     study = make_study(judged_by(scenario, objective), policies, realizations, horizon, seed, only, device)
-    labels = [contender.label for contender in study.contenders]
+    labels = [spec.label for spec in study.specs]
     reference = require_name(reference or labels[0], labels, "reference")
     with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
         store = open_store(study, folder)
@@ -110,12 +110,12 @@ def make_study(
     if only is not None:
         require_count(only, "only", 0, LARGEST)
     policies = policies if isinstance(policies, Mapping) else list(policies)
-    contenders = as_contenders(policies) if policies else default_contenders(setting)
-    for contender in contenders:
-        if contender.name != "optimal":
-            contender.build(setting)
+    specs = as_policies(policies) if policies else default_policies(setting)
+    for spec in specs:
+        if spec.name != "optimal":
+            spec.build(setting)
     numbers = (only,) if only is not None else tuple(range(realizations))
-    return Study(setting, contenders, numbers, setting.horizon if horizon is None else horizon, seed, device)
+    return Study(setting, specs, numbers, setting.horizon if horizon is None else horizon, seed, device)
 
 
 def as_scenario(scenario: str | Scenario | Environment) -> Scenario:

@@ -6,8 +6,8 @@ from polyarm import drawing
 from polyarm.experiments.comparison import Comparison
 from polyarm.experiments.reporting import figures
 from polyarm.experiments.reporting.curves import optimal_curves, regret_curves
-from polyarm.experiments.reporting.inspection import look
-from polyarm.experiments.running.contenders import Contender
+from polyarm.experiments.reporting.inspection import inspect_run
+from polyarm.experiments.running.policy_specs import PolicySpec
 from polyarm.tables import write_files
 
 LOOKED_INTO = ("nonparametric", "nonparametric-paper", "pitman-yor", "oracle-mixture")
@@ -18,8 +18,8 @@ def write_outputs(comparison: Comparison, folder: Path) -> list[Path]:
     for table, name in zip(comparison.tables(), ("table", "differences"), strict=False):
         write_files(table, folder / name)
     drawn = [_regret(comparison, folder)]
-    contender = next((c for c in comparison.study.contenders if c.name in LOOKED_INTO and c.factory is None), None)
-    return drawn + (_learnt(comparison, contender, folder) if contender else [])
+    spec = next((c for c in comparison.study.specs if c.name in LOOKED_INTO and c.factory is None), None)
+    return drawn + (_learnt(comparison, spec, folder) if spec else [])
 
 
 def _regret(comparison: Comparison, folder: Path) -> Path:
@@ -30,11 +30,11 @@ def _regret(comparison: Comparison, folder: Path) -> Path:
     return folder / "regret.png"
 
 
-def _learnt(comparison: Comparison, contender: Contender, folder: Path) -> list[Path]:
+def _learnt(comparison: Comparison, spec: PolicySpec, folder: Path) -> list[Path]:
     study = comparison.study
     number = study.realizations[0]
-    learnt = look(study.scenario, contender, study.horizon, study.seed, number)
-    title = f"{study.scenario.name}: {contender.label} after {study.horizon} steps of realisation {number}"
+    learnt = inspect_run(study.scenario, spec, study.horizon, study.seed, number)
+    title = f"{study.scenario.name}: {spec.label} after {study.horizon} steps of realisation {number}"
     drawing.save(figures.density_figure(learnt, title), folder / "densities")
     drawing.save(figures.learning_figure(learnt, title), folder / "learning")
     return [folder / "densities.png", folder / "learning.png"]

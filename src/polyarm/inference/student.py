@@ -12,7 +12,7 @@ from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import all_finite, backup_of, give_up
 from polyarm.inference.state_checks import require_above, require_range, require_rewards, require_roots
 from polyarm.kernels import conjugate
-from polyarm.kernels import scale_weights as kernels
+from polyarm.kernels import student_regression as kernels
 from polyarm.kernels._jit import stream
 from polyarm.models import LinearGaussian
 from polyarm.types import Array, IntArray, Rng

@@ -2,7 +2,7 @@
 
 from polyarm.experiments.paper.panels import Entry, Panel, PanelTarget
 from polyarm.experiments.paper.published import TABLES
-from polyarm.experiments.running.contenders import NETWORKS
+from polyarm.experiments.running.policy_specs import NETWORKS
 
 SHOWN = {
     "nonparametric-paper": "Nonparametric TS",

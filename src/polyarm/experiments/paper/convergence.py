@@ -10,10 +10,10 @@ from polyarm import drawing
 from polyarm.environments.presets import make_scenario
 from polyarm.experiments.paper.panels import grid_of
 from polyarm.experiments.paper.sections import Section
-from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.experiments.reporting import figures
 from polyarm.experiments.reporting.statistics import fit_growth, summarize, total_variation
-from polyarm.experiments.running.contenders import parse_contender
+from polyarm.experiments.running.policy_specs import parse_policy
 from polyarm.experiments.running.progress import progress_bar
 from polyarm.experiments.running.seeds import policy_rng, world_rng
 from polyarm.policies import engine_of
@@ -44,7 +44,7 @@ def distances(job: Job) -> Array:
     """Mean total variation after each number of rewards per arm."""
     scenario = make_scenario(job.scenario)
     world = scenario.environment.sample(max(job.counts), world_rng(job.seed, job.realization))
-    policy = parse_contender(job.policy).build(scenario)
+    policy = parse_policy(job.policy).build(scenario)
     engine, state = engine_of(policy, policy.init())
     rng = policy_rng(job.seed, job.realization, job.policy)
     found = []
@@ -128,7 +128,7 @@ class ConvergenceTarget:
     counts: tuple[int, ...] = COUNTS
     realizations: int = 20
 
-    def decays(self, place: Workplace) -> list[Decay]:
+    def decays(self, place: StudyFolder) -> list[Decay]:
         """Distances of every policy on every scenario."""
         count = self.realizations if place.realizations is None else min(place.realizations, self.realizations)
         jobs = [
@@ -145,7 +145,7 @@ class ConvergenceTarget:
         groups = [(jobs[i], np.array(found[i : i + count])) for i in range(0, len(jobs), count)]
         return [Decay(job.scenario, job.policy, job.counts, values) for job, values in groups]
 
-    def run(self, place: Workplace) -> Section:
+    def run(self, place: StudyFolder) -> Section:
         """Table and figure of the distances."""
         decays = self.decays(place)
         heads = ("scenario", "policy", f"TV at n = {self.counts[0]}", f"at n = {self.counts[-1]}", "± se", "power of n")

@@ -9,7 +9,7 @@ import numpy as np
 from polyarm import drawing
 from polyarm.experiments.paper.panels import Entry, Outcome, Panel, PanelTarget, panel_figure
 from polyarm.experiments.paper.sections import Section
-from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.experiments.reporting.statistics import Growth, fit_growth
 from polyarm.tables import Cell, Table
 from polyarm.types import Array
@@ -78,7 +78,7 @@ class GrowthTarget:
     horizon: int = HORIZON
     realizations: int = 50
 
-    def run(self, place: Workplace) -> Section:
+    def run(self, place: StudyFolder) -> Section:
         """Table and figure of fitted growth."""
         panels = tuple(Panel(scenario, self.horizon, ENTRIES) for scenario in self.scenarios)
         count = min(self.realizations, place.realizations or self.realizations)

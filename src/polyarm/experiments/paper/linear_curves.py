@@ -10,7 +10,7 @@ from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.panels import Outcome, Panel, PanelTarget, verdict
 from polyarm.experiments.paper.published import CURVE_STEPS, LINEAR_CURVES
 from polyarm.experiments.paper.sections import Section
-from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.experiments.reporting import figures
 from polyarm.experiments.reporting.curves import regret_curves
 from polyarm.experiments.reporting.statistics import z_score
@@ -81,7 +81,7 @@ class LinearCurves:
     name: str = "linear-curves"
     title: str = "Linear bandit over time, against the published curves"
 
-    def run(self, place: Workplace) -> Section:
+    def run(self, place: StudyFolder) -> Section:
         """Table with z-scores at the steps of the published curves, and all curves with these values."""
         (outcome,) = PanelTarget(self.name, self.title, (curve_panel(),)).outcomes(place)
         table = Table(self.title, HEADS, tuple(curve_rows(outcome)))

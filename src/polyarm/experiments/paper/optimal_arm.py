@@ -8,7 +8,7 @@ from polyarm.experiments.paper.baselines import baseline_panel
 from polyarm.experiments.paper.panels import Outcome, PanelTarget, panel_figure
 from polyarm.experiments.paper.published import SCENARIOS
 from polyarm.experiments.paper.sections import Section
-from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.experiments.reporting import figures
 from polyarm.experiments.reporting.curves import optimal_curves
 from polyarm.tables import Cell, Table
@@ -38,7 +38,7 @@ class OptimalArm:
     title: str = "How often the best arm is played"
     scenarios: Sequence[str] = SCENARIOS
 
-    def run(self, place: Workplace) -> Section:
+    def run(self, place: StudyFolder) -> Section:
         """Table and curves of best-arm plays."""
         panels = tuple(baseline_panel(scenario) for scenario in self.scenarios)
         outcomes = PanelTarget(self.name, self.title, panels).outcomes(place)

@@ -10,11 +10,11 @@ import numpy as np
 from polyarm import drawing
 from polyarm.experiments.paper.published import Published
 from polyarm.experiments.paper.sections import Section
-from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.experiments.reporting import figures
 from polyarm.experiments.reporting.curves import Curve, regret_curves
 from polyarm.experiments.reporting.statistics import summarize, z_score
-from polyarm.experiments.running.contenders import parse_contender
+from polyarm.experiments.running.policy_specs import parse_policy
 from polyarm.experiments.running.results import Results
 from polyarm.tables import Cell, Table
 
@@ -48,12 +48,12 @@ class Entry(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the policy without its options."""
-        return parse_contender(self.policy).name
+        return parse_policy(self.policy).name
 
     @property
     def is_network(self) -> bool:
         """Whether the policy comes from the extra `neural`."""
-        return parse_contender(self.policy).is_network
+        return parse_policy(self.policy).is_network
 
 
 class Panel(NamedTuple):
@@ -200,17 +200,17 @@ class PanelTarget:
     realizations: int = 500
     note: str = ""
 
-    def outcomes(self, place: Workplace) -> list[Outcome]:
+    def outcomes(self, place: StudyFolder) -> list[Outcome]:
         """Results of every panel."""
         return [self._outcome(panel, place) for panel in self.panels]
 
-    def _outcome(self, panel: Panel, place: Workplace) -> Outcome:
+    def _outcome(self, panel: Panel, place: StudyFolder) -> Outcome:
         asked = [entry.policy for entry in panel.entries if place.networks or not entry.is_network]
         others = [entry.policy for entry in panel.entries if entry.policy not in asked]
         results = place.results(panel.scenario, asked, panel.horizon, self.realizations, others)
         return Outcome(panel, results)
 
-    def run(self, place: Workplace) -> Section:
+    def run(self, place: StudyFolder) -> Section:
         """Regret table with z-scores, and regret curves with the published end values."""
         outcomes = self.outcomes(place)
         table = regret_table(self.title, outcomes)

@@ -7,8 +7,8 @@ from pathlib import Path
 from polyarm.errors import require, require_count, require_extra, require_name, require_writable_parent
 from polyarm.experiments.paper.report import html_report, markdown_summary
 from polyarm.experiments.paper.sections import Section
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.experiments.paper.targets import NAMES, TARGETS
-from polyarm.experiments.paper.workplace import Workplace
 from polyarm.experiments.running.executors import open_executor
 from polyarm.files import require_folder, write_atomically
 from polyarm.tables import show
@@ -54,7 +54,7 @@ def reproduce(names: Sequence[str], settings: Settings) -> list[Section]:
     folder = require_folder(settings.out)
     sections = []
     with open_executor(settings.workers, settings.cluster) as executor:
-        place = Workplace(
+        place = StudyFolder(
             folder,
             executor,
             None,

@@ -12,7 +12,7 @@ from polyarm.experiments.paper.panels import Entry, Outcome, Panel, PanelTarget,
 from polyarm.experiments.paper.published import SECONDS
 from polyarm.experiments.paper.sections import Section
 from polyarm.experiments.paper.studies import GIBBS_MAX
-from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.experiments.reporting import figures
 from polyarm.tables import Cell, Table
 
@@ -64,7 +64,7 @@ class RunTimes:
     title: str = "Run time of one realisation"
     panels: Sequence[Panel] = GIBBS_MAX.panels
 
-    def run(self, place: Workplace) -> Section:
+    def run(self, place: StudyFolder) -> Section:
         """Table and bars of run times."""
         panels = tuple(time_panel(panel) for panel in self.panels)
         outcomes = PanelTarget(self.name, self.title, panels).outcomes(place)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from polyarm import drawing
-from polyarm.experiments.paper.workplace import Workplace
+from polyarm.experiments.paper.study_folder import StudyFolder
 from polyarm.tables import Table, write_files
 
 
@@ -33,6 +33,6 @@ class Target(Protocol):
         """Name on the command line."""
         ...
 
-    def run(self, place: Workplace) -> Section:
+    def run(self, place: StudyFolder) -> Section:
         """Do what is missing and report."""
         ...

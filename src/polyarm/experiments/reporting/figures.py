@@ -7,7 +7,7 @@ import numpy as np
 
 from polyarm.drawing import COLOURS, new_figure, style_of
 from polyarm.experiments.reporting.curves import Curve
-from polyarm.experiments.reporting.inspection import ArmDensity, Learnt
+from polyarm.experiments.reporting.inspection import ArmDensity, Inspection
 from polyarm.types import Array, IntArray
 
 
@@ -54,7 +54,7 @@ def share_legend(figure: Any, panels: Iterable[Any]) -> None:
 
 
 def draw_density(axes: Any, density: ArmDensity, title: str = "") -> None:
-    """Learnt density with its band, the truth, and the rewards seen near this context."""
+    """Inspection density with its band, the truth, and the rewards seen near this context."""
     if len(density.rewards) >= 10:
         axes.hist(
             density.rewards,
@@ -100,7 +100,7 @@ def regret_figure(curves: Sequence[Curve], shares: Sequence[Curve], title: str) 
     return figure
 
 
-def density_figure(learnt: Learnt, title: str) -> Any:
+def density_figure(learnt: Inspection, title: str) -> Any:
     """The learnt reward density of every arm."""
     n_columns = min(4, len(learnt.densities))
     n_rows = -(-len(learnt.densities) // n_columns)
@@ -115,7 +115,7 @@ def density_figure(learnt: Learnt, title: str) -> Any:
     return figure
 
 
-def learning_figure(learnt: Learnt, title: str) -> Any:
+def learning_figure(learnt: Inspection, title: str) -> Any:
     """Number of components, arm shares and probability of being best, over time."""
     panels = [
         (learnt.n_components, "number of components"),

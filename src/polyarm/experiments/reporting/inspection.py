@@ -11,8 +11,8 @@ import numpy as np
 
 from polyarm.environments.judged import Judged
 from polyarm.environments.presets import Scenario
-from polyarm.experiments.running.contenders import Contender
 from polyarm.experiments.running.play import sample_world
+from polyarm.experiments.running.policy_specs import PolicySpec
 from polyarm.experiments.running.records import checkpoints
 from polyarm.experiments.running.seeds import picture_rng, policy_rng, world_rng
 from polyarm.policies import engine_of, probability_best
@@ -39,7 +39,7 @@ class ArmDensity(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class Inspection:
     """One realisation of one policy, looked at as it learns."""
 
     label: str
@@ -51,10 +51,10 @@ class Learnt:
     densities: list[ArmDensity]
 
 
-def look(scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, realization: int = 0) -> Learnt:
+def inspect_run(scenario: Scenario, spec: PolicySpec, horizon: int, seed: int = 0, realization: int = 0) -> Inspection:
     """Play one realisation and look at the engine at every checkpoint."""
     world = sample_world(scenario.environment, horizon, world_rng(seed, realization))
-    policy, rng = contender.build(scenario, world), policy_rng(seed, realization, contender.label)
+    policy, rng = spec.build(scenario, world), policy_rng(seed, realization, spec.label)
     eyes, context = picture_rng(seed, realization), np.median(world.contexts, axis=0)
     steps, arms, state = checkpoints(horizon), [], policy.init()
     components, best = [], []
@@ -69,8 +69,8 @@ def look(scenario: Scenario, contender: Contender, horizon: int, seed: int = 0, 
     played = np.array(arms)
     shares = (played[:, None] == np.arange(world.means.shape[1])).cumsum(axis=0)[steps - 1] / steps[:, None]
     engine, inner = engine_of(policy, state)
-    return Learnt(
-        contender.label,
+    return Inspection(
+        spec.label,
         context,
         steps,
         None if components[0] is None else np.array(components, dtype=np.float64),

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import polyarm
 from polyarm.environments.presets import Scenario
 from polyarm.errors import require, require_count
-from polyarm.experiments.running.contenders import Contender
 from polyarm.experiments.running.content import readable
 from polyarm.experiments.running.executors import Inline
 from polyarm.experiments.running.play import Run, play, sample_world, shorten
+from polyarm.experiments.running.policy_specs import PolicySpec
 from polyarm.experiments.running.progress import Advance, silent
 from polyarm.experiments.running.records import record
 from polyarm.experiments.running.results import Results
@@ -42,7 +42,7 @@ class Study:
     """Policies that meet the same worlds of one scenario."""
 
     scenario: Scenario
-    contenders: tuple[Contender, ...]
+    specs: tuple[PolicySpec, ...]
     realizations: tuple[int, ...]
     horizon: int
     seed: int = 0
@@ -73,20 +73,20 @@ class Study:
     @property
     def makings(self) -> dict[str, dict[str, str]]:
         """What each policy is made of, by label."""
-        return {contender.label: contender.making(self.scenario) for contender in self.contenders}
+        return {spec.label: spec.making(self.scenario) for spec in self.specs}
 
     @property
     def settings(self) -> dict[str, Any]:
         """Everything a reader of the results wants to know about them."""
-        labels = [contender.label for contender in self.contenders]
+        labels = [spec.label for spec in self.specs]
         return {**self.identity, "policies": labels, "realizations": len(self.realizations)}
 
 
-class Piece(NamedTuple):
+class WorkItem(NamedTuple):
     """Some realisations of one policy: what a worker is handed."""
 
     study: Study
-    contender: Contender
+    spec: PolicySpec
     realizations: tuple[int, ...]
 
 
@@ -115,28 +115,28 @@ def versions() -> dict[str, str]:
     return found
 
 
-def run_piece(piece: Piece) -> pa.Table:
+def run_piece(piece: WorkItem) -> pa.Table:
     """Rows of some realisations of one policy, one world after the other."""
-    study, contender, _ = piece
+    study, spec, _ = piece
     tables: list[pa.Table] = []
     for realization in piece.realizations:
         world = _world(study, realization)
-        policy = contender.build(study.scenario, world)
+        policy = spec.build(study.scenario, world)
         if not tables:  # load compiled code before the clock runs
             play(policy, shorten(world, 2 * study.scenario.environment.n_arms + 2), policy_rng(0, 0, "warm up"))
-        run = play(policy, world, policy_rng(study.seed, realization, contender.label))
-        tables.append(record(contender.label, realization, world, run))
+        run = play(policy, world, policy_rng(study.seed, realization, spec.label))
+        tables.append(record(spec.label, realization, world, run))
     return pa.concat_tables(tables)
 
 
-def run_batch(piece: Piece, advance: Advance = silent) -> pa.Table:
+def run_batch(piece: WorkItem, advance: Advance = silent) -> pa.Table:
     """The same rows for a policy that plays all its worlds at once, showing parts of realisations as they pass."""
-    study, contender, numbers = piece
+    study, spec, numbers = piece
     worlds = [_world(study, number) for number in numbers]
     stacked = World(*(np.stack(parts) for parts in zip(*worlds, strict=True)))
-    seeds = np.array([policy_seed(study.seed, number, contender.label) for number in numbers])
-    module: Any = contender.simulator()
-    options = contender.full_options(study.scenario)
+    seeds = np.array([policy_seed(study.seed, number, spec.label) for number in numbers])
+    module: Any = spec.simulator()
+    options = spec.full_options(study.scenario)
     shown = 0.0
 
     def progress(done: int, total: int) -> None:
@@ -144,34 +144,34 @@ def run_batch(piece: Piece, advance: Advance = silent) -> pa.Table:
         advance(len(numbers) * done / total - shown)
         shown = len(numbers) * done / total
 
-    arms, seconds = module.simulate(contender.name, stacked, seeds, progress=progress, device=study.device, **options)
+    arms, seconds = module.simulate(spec.name, stacked, seeds, progress=progress, device=study.device, **options)
     advance(-shown)  # whoever keeps the rows counts them whole
     each = float(np.sum(seconds)) / len(numbers)
     runs = (Run(np.asarray(row, dtype=np.int64), each) for row in arms)
     rows = zip(numbers, worlds, runs, strict=True)
-    return pa.concat_tables([record(contender.label, number, world, run) for number, world, run in rows])
+    return pa.concat_tables([record(spec.label, number, world, run) for number, world, run in rows])
 
 
 def _world(study: Study, realization: int) -> World:
     return sample_world(study.scenario.environment, study.horizon, world_rng(study.seed, realization))
 
 
-def _pieces(study: Study, done: Done, batched: bool) -> Iterator[Piece]:
+def _pieces(study: Study, done: Done, batched: bool) -> Iterator[WorkItem]:
     """What is left to do, the policies taking turns, so that the time left can be told."""
     queues = []
-    for contender in study.contenders:
-        simulator = contender.simulator()
+    for spec in study.specs:
+        simulator = spec.simulator()
         if (simulator is not None) != batched:
             continue
         size = getattr(simulator, "REALIZATIONS_PER_CALL", BATCH) if batched else PIECE
-        left = [number for number in study.realizations if (contender.label, number) not in done]
-        queues.append([Piece(study, contender, tuple(left[i : i + size])) for i in range(0, len(left), size)])
+        left = [number for number in study.realizations if (spec.label, number) not in done]
+        queues.append([WorkItem(study, spec, tuple(left[i : i + size])) for i in range(0, len(left), size)])
     for turn in zip_longest(*queues):
         yield from (piece for piece in turn if piece is not None)
 
 
 def _completed(
-    executor: Executor, work: Callable[[Piece], pa.Table], pieces: Iterable[Piece], window: int
+    executor: Executor, work: Callable[[WorkItem], pa.Table], pieces: Iterable[WorkItem], window: int
 ) -> Iterator[pa.Table]:
     """Tables of the pieces as they finish, with at most `window` of them under way."""
     waiting: set[Future[pa.Table]] = set()
@@ -188,7 +188,7 @@ def _completed(
 def count_missing(study: Study, store: Store) -> int:
     """Runs of the study that the store does not hold yet."""
     done = runs_of(store.load())
-    return sum((c.label, number) not in done for c in study.contenders for number in study.realizations)
+    return sum((c.label, number) not in done for c in study.specs for number in study.realizations)
 
 
 def run_study(
@@ -219,7 +219,7 @@ def run_study(
 
 
 def _select(table: pa.Table, study: Study) -> pa.Table:
-    labels = pa.array([contender.label for contender in study.contenders])
+    labels = pa.array([spec.label for spec in study.specs])
     wanted = pc.is_in(table["policy"], labels)
     numbers = pc.is_in(table["realization"], pa.array(study.realizations, pa.int32()))
     return table.filter(pc.and_(wanted, numbers))

@@ -18,7 +18,7 @@ from polyarm.experiments.running.store import Store
 
 
 @dataclass(frozen=True)
-class Workplace:
+class StudyFolder:
     """A folder, an executor, and what all studies done there share."""
 
     folder: Path

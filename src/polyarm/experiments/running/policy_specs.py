@@ -26,13 +26,13 @@ def policy_names() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class PolicySpec:
     """A named policy with options, or a user's own factory `(n_arms, context_dim) -> Policy`.
 
     >>> from polyarm import Uniform
-    >>> Contender("dirichlet", options=(("concentration", 0.5),)).name
+    >>> PolicySpec("dirichlet", options=(("concentration", 0.5),)).name
     'dirichlet'
-    >>> Contender("mine", factory=Uniform).name
+    >>> PolicySpec("mine", factory=Uniform).name
     'mine'
     """
 
@@ -92,12 +92,12 @@ class Contender:
         return require_extra("polyarm.neural.simulate", "neural") if self.is_network else None
 
 
-def parse_contender(text: str) -> Contender:
-    """Contender from `name` or `name:option=value,option=value`."""
+def parse_policy(text: str) -> PolicySpec:
+    """PolicySpec from `name` or `name:option=value,option=value`."""
     name, _, rest = text.partition(":")
     if name not in policy_names():
         raise UnknownName(f"policy must be one of {', '.join(policy_names())}, got {shown(name)}")
-    return Contender(name, _parse_options(rest) if rest else ())
+    return PolicySpec(name, _parse_options(rest) if rest else ())
 
 
 def _parse_options(text: str) -> Options:
@@ -111,22 +111,22 @@ def _parse_options(text: str) -> Options:
     return options
 
 
-PolicyLike: TypeAlias = str | Contender
+PolicyLike: TypeAlias = str | PolicySpec
 
 
-def as_contenders(policies: Iterable[PolicyLike] | Mapping[str, Factory]) -> tuple[Contender, ...]:
-    """Contenders from names, from contenders, or from a mapping of names to the user's own factories."""
+def as_policies(policies: Iterable[PolicyLike] | Mapping[str, Factory]) -> tuple[PolicySpec, ...]:
+    """Specs from names, from specs, or from a mapping of names to the user's own factories."""
     if isinstance(policies, Mapping):
-        contenders = tuple(Contender(name, factory=factory) for name, factory in policies.items())
+        specs = tuple(PolicySpec(name, factory=factory) for name, factory in policies.items())
     else:
-        contenders = tuple(p if isinstance(p, Contender) else parse_contender(p) for p in policies)
-    labels = [contender.label for contender in contenders]
+        specs = tuple(p if isinstance(p, PolicySpec) else parse_policy(p) for p in policies)
+    labels = [spec.label for spec in specs]
     require(len(labels) > 0, "policies", "at least one", labels)
     require(len(set(labels)) == len(labels), "policies", "all different", labels)
-    return contenders
+    return specs
 
 
-def default_contenders(scenario: Scenario) -> tuple[Contender, ...]:
+def default_policies(scenario: Scenario) -> tuple[PolicySpec, ...]:
     """What a newcomer sees: ours, the paper's, a linear one, an oracle if there is one, the optimum."""
     names = ["nonparametric", "nonparametric-paper", "linear", "oracle-mixture", "optimal"]
-    return tuple(Contender(n) for n in names if n != "oracle-mixture" or scenario.n_components is not None)
+    return tuple(PolicySpec(n) for n in names if n != "oracle-mixture" or scenario.n_components is not None)
