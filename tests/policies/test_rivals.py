@@ -9,12 +9,13 @@ import pytest
 from scipy.stats import ks_2samp
 
 from polyarm.errors import InvalidArgument
+from polyarm.inference.door import described
 from polyarm.policies import (
+    NPTS,
     UCBV,
     LinearPHE,
     LinearUCB,
     MedianOfMeansUCB,
-    NonparametricTS,
     RandomBlockDuels,
     make_policy,
 )
@@ -87,8 +88,12 @@ def test_pseudo_rewards_follow_the_unit_of_the_rewards() -> None:
 
 
 @pytest.mark.parametrize(("bound", "anchor"), [(None, 2.5), (9.0, 9.0)])
+def test_a_renamed_policy_reads_the_files_of_before() -> None:
+    assert described(NPTS(2, 1))["kind"] == "NonparametricTS"
+
+
 def test_npts_index_is_a_dirichlet_mean(bound: float | None, anchor: float) -> None:
-    policy = NonparametricTS(2, 1, upper_bound=bound)
+    policy = NPTS(2, 1, upper_bound=bound)
     values = [0.3, -1.0, 0.9, 2.0]
     state = fed(policy, [*((ONE, 0, y) for y in values), (ONE, 1, 2.5)])
     rng = np.random.default_rng(3)

@@ -120,7 +120,8 @@ def described(value: Any, leave_out: tuple[str, ...] = ()) -> Any:
     """Settings of an engine, policy or model as JSON takes them: names, numbers, and hashes of long arrays."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in dataclasses.fields(value) if not f.name.startswith("_") and f.name not in leave_out]
-        return {"kind": type(value).__name__, **{n: described(getattr(value, n), leave_out) for n in names}}
+        kind = getattr(value, "saved_as", type(value).__name__)
+        return {"kind": kind, **{n: described(getattr(value, n), leave_out) for n in names}}
     if isinstance(value, (list, tuple)):
         parts = [described(part, leave_out) for part in value]
         same = len(parts) > 1 and all(part == parts[0] for part in parts)

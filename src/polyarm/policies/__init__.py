@@ -6,7 +6,7 @@ from polyarm.policies.information import InformationDirected, MomentEngine
 from polyarm.policies.initial_pulls import InitialPulls, InitialPullsState
 from polyarm.policies.linear_ucb import LinearUCB
 from polyarm.policies.median_of_means import MedianOfMeansUCB
-from polyarm.policies.npts import NonparametricTS
+from polyarm.policies.npts import NPTS
 from polyarm.policies.objective import objective_of, takes_objective, with_objective
 from polyarm.policies.optimistic import OptimisticSampling, OptimisticState
 from polyarm.policies.phe import LinearPHE
@@ -18,6 +18,7 @@ from polyarm.policies.ucb_v import UCBV
 from polyarm.policies.uniform import Uniform
 
 __all__ = [
+    "NPTS",
     "UCBV",
     "BayesUCB",
     "BayesUCBState",
@@ -30,7 +31,6 @@ __all__ = [
     "LinearUCB",
     "MedianOfMeansUCB",
     "MomentEngine",
-    "NonparametricTS",
     "OptimisticSampling",
     "OptimisticState",
     "RandomBlockDuels",

@@ -1,6 +1,7 @@
-"""Nonparametric Thompson sampling."""
+"""NPTS: Thompson sampling without a model of rewards."""
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from polyarm.types import Array, Choice, Mask, Rng
 
 
 @dataclass(frozen=True)
-class NonparametricTS(PolicyDefaults[History]):
+class NPTS(PolicyDefaults[History]):
     """Play the arm with the highest mean of its rewards and an upper bound under Dirichlet(1, ..., 1) weights.
 
     Riou & Honda 2020.  Their rewards have a known `upper_bound`; without one the highest reward seen so far of any arm
     stands in for it.  Each arm is played once first.  The context is ignored.  A choice costs n for n rewards so far.
     """
+
+    saved_as: ClassVar[str] = "NonparametricTS"  # its name when the first files were written
 
     n_arms: int
     context_dim: int
@@ -51,7 +54,7 @@ class NonparametricTS(PolicyDefaults[History]):
         scores = np.array([dirichlet_mean(y, anchor, source) for y in arms])
         return best_of(scores, eligible)
 
-    def with_arm(self, state: History) -> "tuple[NonparametricTS, History]":
+    def with_arm(self, state: History) -> "tuple[NPTS, History]":
         """The policy and the state with one more arm, without rewards."""
         if state is not self._door.last:
             self._door.check(self, state)

@@ -26,7 +26,7 @@ from polyarm.policies.information import InformationDirected
 from polyarm.policies.initial_pulls import InitialPulls
 from polyarm.policies.linear_ucb import LinearUCB
 from polyarm.policies.median_of_means import MedianOfMeansUCB
-from polyarm.policies.npts import NonparametricTS
+from polyarm.policies.npts import NPTS
 from polyarm.policies.objective import with_objective
 from polyarm.policies.optimistic import OptimisticSampling
 from polyarm.policies.phe import LinearPHE
@@ -248,7 +248,7 @@ PRESETS: dict[str, Callable[..., AnyPolicy]] = {  # every policy that needs no n
     "linear-ucb": LinearUCB,
     "linear-student-t": linear_student_t,
     "linear-phe": LinearPHE,
-    "npts": NonparametricTS,
+    "npts": NPTS,
     "rb-sda": RandomBlockDuels,
     "ucb-v": UCBV,
     "median-of-means-ucb": MedianOfMeansUCB,
