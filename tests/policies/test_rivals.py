@@ -87,11 +87,11 @@ def test_pseudo_rewards_follow_the_unit_of_the_rewards() -> None:
     assert arms[0] == arms[1]
 
 
-@pytest.mark.parametrize(("bound", "anchor"), [(None, 2.5), (9.0, 9.0)])
 def test_a_renamed_policy_reads_the_files_of_before() -> None:
     assert described(NPTS(2, 1))["kind"] == "NonparametricTS"
 
 
+@pytest.mark.parametrize(("bound", "anchor"), [(None, 2.5), (9.0, 9.0)])
 def test_npts_index_is_a_dirichlet_mean(bound: float | None, anchor: float) -> None:
     policy = NPTS(2, 1, upper_bound=bound)
     values = [0.3, -1.0, 0.9, 2.0]
