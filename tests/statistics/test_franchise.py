@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from polyarm.inference.franchise import FranchiseState, HierarchicalEngine
 from polyarm.kernels._jit import plain
 from polyarm.kernels.franchise import moves as kernels
+from polyarm.kernels.franchise.books import room_for
 from polyarm.models import HierarchicalMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.exact import Partition, canonical, excess_tv, log_eppf, log_evidence, partitions
@@ -92,11 +93,12 @@ def conditional_error(engine: HierarchicalEngine, x: Array, y: Array, weigh: Cal
         state = engine.move_rewards(state, 3, rng)
         i, a = step % 6, int(ARMS[step % 6])
         books, label = engine.books(state), state.labels[0]
-        kernels.leave(books, i)
+        room = room_for(books)
+        kernels.leave(books, i, room)
         n_dishes, seen = int(state.size[0]), int(state.arms[a, 1])
-        fit, logw = np.empty(n_dishes), np.full(seen + n_dishes + 1, np.nan)
-        kernels.log_dishes(books.dishes, state.data, i, fit)
-        weigh(books, a, fit, state.data[i, -1], logw)
+        logw = np.full(seen + n_dishes + 1, np.nan)
+        kernels.log_dishes(books.dishes, state.data, i, room)
+        weigh(books, a, room.fit, state.data[i, -1], logw)
         joint = []
         for choice in range(len(logw)):
             table, dish = state.seat[:6].copy(), state.z[:6].copy()
@@ -109,7 +111,7 @@ def conditional_error(engine: HierarchicalEngine, x: Array, y: Array, weigh: Cal
             joint.append(0.0 if free else truth[key(table, dish)])
         ours = np.exp(logw - logw.max())
         worst = max(worst, np.abs(ours / ours.sum() - np.array(joint) / np.sum(joint)).max())
-        kernels.sit(books, i, rng)
+        kernels.sit(books, i, room, rng)
     return worst
 
 

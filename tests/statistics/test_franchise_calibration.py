@@ -10,7 +10,7 @@ import pytest
 from polyarm.inference.franchise import FranchiseState, HierarchicalEngine, redraw_concentration
 from polyarm.kernels import component, gibbs
 from polyarm.kernels.franchise import moves
-from polyarm.kernels.franchise.books import Rules
+from polyarm.kernels.franchise.books import Rules, room_for
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.mutants import mutant
@@ -142,10 +142,11 @@ def moves_with(replaced: dict[str, Callable[..., Any]], n_moves: int) -> Sampler
 
     def sampler(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> FranchiseState:
         books = engine.books(state)
+        room = room_for(books)
         for _ in range(n_moves):
             i = int(rng.integers(state.size[1]))
-            leave(books, i)
-            sit(books, i, rng)
+            leave(books, i, room)
+            sit(books, i, room, rng)
         return state
 
     return sampler

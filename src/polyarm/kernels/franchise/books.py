@@ -8,6 +8,8 @@ L_a, K      tables in use in arm a, and dishes
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from polyarm.kernels._jit import kernel, step
 from polyarm.kernels.gibbs import has_room
 from polyarm.types import Array, IntArray
@@ -53,6 +55,16 @@ class Rules(NamedTuple):
     shared_discount: float
 
 
+class Room(NamedTuple):
+    """Room to work in: what moves would else allocate, and so count references of every array at every step."""
+
+    logw: Array  # (L + C + 1,)
+    fit: Array  # (C,), as the next two
+    s: Array
+    e: Array
+    v: Array  # (d,)
+
+
 class Franchise(NamedTuple):
     """All books together."""
 
@@ -63,6 +75,14 @@ class Franchise(NamedTuple):
 
 
 @kernel
+def room_for(franchise: Franchise) -> Room:
+    """Room enough until a kernel must stop because there is none for another dish or table."""
+    C, L = franchise.dishes.components.shape[1], franchise.tables.dish.shape[1]
+    d = franchise.rewards.data.shape[1] - 2
+    return Room(np.empty(L + C + 1), np.empty(C), np.empty(C), np.empty(C), np.empty(d))
+
+
+@step
 def new_table_mass(rules: Rules, n_tables: int, n_dishes: int) -> float:
     """Mass of a new table in an arm with n_tables; the first one is certain.
 
@@ -71,7 +91,7 @@ def new_table_mass(rules: Rules, n_tables: int, n_dishes: int) -> float:
     return rules.concentration + rules.discount * n_tables if n_tables > 0 else 1.0
 
 
-@kernel
+@step
 def new_dish_mass(rules: Rules, n_dishes: int) -> float:
     """Mass of a new dish beside n_dishes; the first one is certain."""
     return rules.shared_concentration + rules.shared_discount * n_dishes if n_dishes > 0 else 1.0
@@ -103,7 +123,7 @@ def fits(franchise: Franchise) -> bool:
     return has_room(franchise.dishes.components, franchise.dishes.size)
 
 
-@kernel
+@step
 def clear_table(tables: Tables, a: int, t: int) -> None:
     """Take a table out of use."""
     tables.guests[a, t] = 0
@@ -113,7 +133,7 @@ def clear_table(tables: Tables, a: int, t: int) -> None:
         tables.arms[a, SEEN] -= 1
 
 
-@kernel
+@step
 def lay_table(tables: Tables, a: int, k: int) -> int:
     """Put the first free table of an arm to use, with the dish of label k and no guests yet."""
     t = 0

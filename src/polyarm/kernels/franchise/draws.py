@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
 from polyarm.kernels.component import COUNT, NOISE, SCALE, SHAPE
 from polyarm.kernels.franchise.books import REWARDS, SEEN, TABLES, Dishes, Franchise, n_tables_of_all
 from polyarm.kernels.means import MAX_STICKS, TAIL, add_normal, draw_stick, locate
@@ -48,14 +48,14 @@ def blank_menu(dishes: Dishes) -> Menu:
     return Menu(np.empty(room), np.empty(room), np.empty(room))
 
 
-@kernel
+@step
 def draw_dish(m: float, q: float, a: float, b: float, k: int, menu: Menu, rng: Rng) -> None:
     """Write one draw of a dish: its noise variance and x'w."""
     menu.noise[k] = b / rng.standard_gamma(a)
     menu.atom[k] = m + math.sqrt(menu.noise[k] * q) * rng.standard_normal()
 
 
-@kernel
+@loop
 def draw_menu(franchise: Franchise, seen: Seen, menu: Menu, rng: Rng) -> int:
     """Write a posterior draw of the menu: dishes in use, then unseen ones; return how many."""
     dishes, rules = franchise.dishes, franchise.rules
@@ -84,7 +84,20 @@ def draw_menu(franchise: Franchise, seen: Seen, menu: Menu, rng: Rng) -> int:
     return Q + 1
 
 
-@kernel
+@step
+def ordered(share: Array, u: float) -> int:
+    """The dish that a table orders: the first whose share of the menu, with those before it, exceeds u."""
+    low, high = 0, share.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if share[middle] <= u:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@loop
 def draw_arm(franchise: Franchise, a: int, share: Array, weight: Array, rng: Rng) -> None:
     """Write the weight of each of the menu's dishes in an arm: of its tables, and of a tail ordered from the menu."""
     tables, rules = franchise.tables, franchise.rules
@@ -106,12 +119,12 @@ def draw_arm(franchise: Franchise, a: int, share: Array, weight: Array, rng: Rng
         if left < TAIL:
             break
         part = left * draw_stick(new, j, rules.discount, rng)
-        weight[np.searchsorted(share, rng.random(), side="right")] += part
+        weight[ordered(share, rng.random())] += part
         left -= part
-    weight[np.searchsorted(share, rng.random(), side="right")] += left
+    weight[ordered(share, rng.random())] += left
 
 
-@kernel
+@step
 def weighted_mean(weight: Array, atom: Array) -> float:
     """Sum of weight times atom."""
     value = 0.0

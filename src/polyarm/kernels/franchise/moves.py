@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
 from polyarm.kernels.component import (
     COEF,
     COUNT,
@@ -28,42 +28,44 @@ from polyarm.kernels.franchise.books import (
     TABLES,
     Dishes,
     Franchise,
+    Room,
     clear_table,
     fits,
     lay_table,
     log_all_tables,
     new_dish_mass,
     new_table_mass,
+    room_for,
 )
 from polyarm.kernels.gibbs import EVER, NEXT, ROWS, add, close_place, open_place, remove
 from polyarm.kernels.seating import draw_index
 from polyarm.types import Array, IntArray, Rng
 
 
-@kernel
-def serve(franchise: Franchise, i: int, k: int) -> None:
+@step
+def serve(franchise: Franchise, i: int, k: int, v: Array) -> None:
     """Let reward i eat the dish of label k."""
     dishes, rewards = franchise.dishes, franchise.rewards
     rewards.z[i] = k
-    T, n, v = dishes.components, dishes.size[ROWS], np.empty(rewards.data.shape[1] - 2)
+    T, n = dishes.components, dishes.size[ROWS]
     add(T, dishes.labels[1, k], dishes.prior, dishes.root, dishes.law, rewards.data, rewards.z, n, i, k, v)
 
 
-@kernel
-def take_away(franchise: Franchise, i: int, k: int) -> None:
+@step
+def take_away(franchise: Franchise, i: int, k: int, v: Array) -> None:
     """Let reward i, which no longer carries label k, count no more in its dish."""
     dishes, rewards = franchise.dishes, franchise.rewards
-    T, n, v = dishes.components, dishes.size[ROWS], np.empty(rewards.data.shape[1] - 2)
+    T, n = dishes.components, dishes.size[ROWS]
     remove(T, dishes.labels[1, k], dishes.prior, dishes.root, dishes.law, rewards.data, rewards.z, n, i, k, v)
 
 
-@kernel
+@step
 def strike_off(dishes: Dishes, k: int) -> None:
     """Give up the dish of label k, which nobody eats."""
     close_place(dishes.components, dishes.labels[0], dishes.labels[1], dishes.size, dishes.labels[1, k])
 
 
-@kernel
+@step
 def create_dish(franchise: Franchise) -> None:
     """Put a new dish on the menu, at the next place and at no table yet."""
     dishes = franchise.dishes
@@ -72,8 +74,8 @@ def create_dish(franchise: Franchise) -> None:
     franchise.tables.menu[dishes.labels[0, K]] = 0
 
 
-@kernel
-def leave(franchise: Franchise, i: int) -> None:
+@loop
+def leave(franchise: Franchise, i: int, room: Room) -> None:
     """Let reward i leave its table; an empty table is cleared, a dish that nobody eats leaves the menu."""
     rewards, tables = franchise.rewards, franchise.tables
     a, t, k = rewards.arm_of[i], rewards.table_of[i], rewards.z[i]
@@ -85,21 +87,21 @@ def leave(franchise: Franchise, i: int) -> None:
     if tables.menu[k] == 0:
         strike_off(franchise.dishes, k)
     else:
-        take_away(franchise, i, k)
+        take_away(franchise, i, k, room.v)
 
 
-@kernel
-def log_dishes(dishes: Dishes, data: Array, i: int, fit: Array) -> None:
+@step
+def log_dishes(dishes: Dishes, data: Array, i: int, room: Room) -> None:
     """Write the log predictive density of reward i under every dish."""
     T, K = dishes.components, dishes.size[0]
-    s, e = np.empty(T.shape[1]), np.empty(T.shape[1])
+    s, e = room.s, room.e
     residuals(T, K, data, i, s, e)
     for k in range(K):
         n = T[COUNT, k]
-        fit[k] = log_predictive(T[COEF, k] - math.log(n), dishes.law[SHAPE] + 0.5 * n, T[SCALE, k], s[k], e[k])
+        room.fit[k] = log_predictive(T[COEF, k] - math.log(n), dishes.law[SHAPE] + 0.5 * n, T[SCALE, k], s[k], e[k])
 
 
-@kernel
+@loop
 def weigh(franchise: Franchise, a: int, fit: Array, new: float, logw: Array) -> None:
     """Write the log weights: tables of arm a, then a new table with each dish, then one with a new dish."""
     label, place, K = franchise.dishes.labels[0], franchise.dishes.labels[1], franchise.dishes.size[0]
@@ -114,16 +116,15 @@ def weigh(franchise: Franchise, a: int, fit: Array, new: float, logw: Array) -> 
     logw[seen + K] = table + log_mass(new_dish_mass(rules, K)) + new
 
 
-@kernel
-def sit(franchise: Franchise, i: int, rng: Rng) -> None:
+@loop
+def sit(franchise: Franchise, i: int, room: Room, rng: Rng) -> None:
     """Draw table and dish of reward i, which sits nowhere."""
     dishes, rewards, tables = franchise.dishes, franchise.rewards, franchise.tables
     a, K = rewards.arm_of[i], dishes.size[0]
     seen = tables.arms[a, SEEN]
-    fit, logw = np.empty(K), np.empty(seen + K + 1)
-    log_dishes(dishes, rewards.data, i, fit)
-    weigh(franchise, a, fit, rewards.data[i, rewards.data.shape[1] - 1], logw)
-    t = draw_index(logw, logw.shape[0], rng)
+    log_dishes(dishes, rewards.data, i, room)
+    weigh(franchise, a, room.fit, rewards.data[i, rewards.data.shape[1] - 1], room.logw)
+    t = draw_index(room.logw, seen + K + 1, rng)
     if t >= seen:
         k = t - seen
         if k == K:
@@ -132,7 +133,7 @@ def sit(franchise: Franchise, i: int, rng: Rng) -> None:
     tables.guests[a, t] += 1
     tables.arms[a, REWARDS] += 1
     rewards.table_of[i] = t
-    serve(franchise, i, tables.dish[a, t])
+    serve(franchise, i, tables.dish[a, t], room.v)
 
 
 @kernel
@@ -158,7 +159,7 @@ def log_block(franchise: Franchise, k: int, block: IntArray) -> float:
 
 
 @kernel
-def send_back(franchise: Franchise, a: int, t: int) -> IntArray:
+def send_back(franchise: Franchise, a: int, t: int, v: Array) -> IntArray:
     """Take its dish from a table, and return the rewards that sit there."""
     rewards, tables = franchise.rewards, franchise.tables
     block, M = np.empty(tables.guests[a, t], np.int64), 0
@@ -169,7 +170,7 @@ def send_back(franchise: Franchise, a: int, t: int) -> IntArray:
             M += 1
             rewards.z[i] = -1
             if tables.menu[old] > 1:
-                take_away(franchise, i, old)
+                take_away(franchise, i, old, v)
     tables.menu[old] -= 1
     if tables.menu[old] == 0:
         strike_off(franchise.dishes, old)
@@ -180,7 +181,8 @@ def send_back(franchise: Franchise, a: int, t: int) -> IntArray:
 def change_dish(franchise: Franchise, a: int, t: int, rng: Rng) -> None:
     """Draw the dish of a table again, given everything else."""
     tables, rules, label = franchise.tables, franchise.rules, franchise.dishes.labels[0]
-    block = send_back(franchise, a, t)
+    v = np.empty(franchise.rewards.data.shape[1] - 2)
+    block = send_back(franchise, a, t, v)
     K = franchise.dishes.size[0]
     logw = np.empty(K + 1)
     for k in range(K):
@@ -192,19 +194,24 @@ def change_dish(franchise: Franchise, a: int, t: int, rng: Rng) -> None:
     tables.dish[a, t] = label[k]
     tables.menu[label[k]] += 1
     for i in block:
-        serve(franchise, i, label[k])
+        serve(franchise, i, label[k], v)
 
 
 @kernel
 def move_rewards(franchise: Franchise, n_moves: int, source: Stream) -> int:
     """Draw table and dish of uniformly drawn rewards again; return how many are left when there was no room."""
-    rng = generator(source)
+    return move_some(franchise, n_moves, room_for(franchise), generator(source))
+
+
+@loop
+def move_some(franchise: Franchise, n_moves: int, room: Room, rng: Rng) -> int:
+    """The moves themselves."""
     for left in range(n_moves, 0, -1):
         if not fits(franchise):
             return left
         i = int(rng.random() * franchise.dishes.size[ROWS])
-        leave(franchise, i)
-        sit(franchise, i, rng)
+        leave(franchise, i, room)
+        sit(franchise, i, room, rng)
     return 0
 
 
@@ -233,4 +240,4 @@ def learn(franchise: Franchise, arm: int, x: Array, y: float, source: Stream) ->
     rewards.arm_of[i] = arm
     rewards.z[i] = -1
     size[ROWS] = size[NEXT] = size[EVER] = i + 1
-    sit(franchise, i, generator(source))
+    sit(franchise, i, room_for(franchise), generator(source))
