@@ -44,15 +44,21 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return set_apart(markdown)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Let the keyboard reach code that is wider than the page: what scrolls can have the focus."""
+    return html.replace("<pre><span></span><code>", '<pre tabindex="0"><span></span><code>')
+
+
 def set_apart(markdown: str) -> str:
-    """A blank line before every list and table: other readers of Markdown, unlike the site's, need none."""
+    """A blank line around every list, table and block of code: other readers of Markdown need none."""
     lines: list[str] = []
     fenced = False
     for line in markdown.splitlines():
         before = lines[-1] if lines else ""
         begins = next((mark for mark in ("* ", "- ", "1. ", "|") if line.startswith(mark)), None)
         goes_on = not before or before[0] == " " or before.startswith(begins or "")
-        lines += [*([] if fenced or goes_on else [""]), line]
+        after_code = before.startswith("```") and not fenced and line
+        lines += [*([""] if after_code or not (fenced or goes_on) else []), line]
         fenced ^= line.startswith("```")
     return "\n".join(lines) + "\n"
 
