@@ -34,7 +34,7 @@ def table_of(base: NormalInverseGamma, X: Array, y: Array) -> tuple[Array, Array
     c.reset(T, 0, prior.columns[0])
     for i in range(len(y)):
         c.rank_one(T, 0, data, i, 1.0, np.empty(base.dim))
-    c.refresh(T, 0, base.shape, 0.0)
+    c.cache_constants(T, 0, base.shape, 0.0)
     return T, data
 
 
@@ -94,7 +94,7 @@ def test_remove_undoes_add(dim: int) -> None:
     before = T[:, 0].copy()
     c.rank_one(T, 0, data, 3, -1.0, np.empty(dim))
     c.rank_one(T, 0, data, 3, 1.0, np.empty(dim))
-    c.refresh(T, 0, base.shape, 0.0)
+    c.cache_constants(T, 0, base.shape, 0.0)
     before[c.MOVES] = T[c.MOVES, 0]
     np.testing.assert_allclose(T[:, 0], before, rtol=1e-9, atol=1e-11)
 

@@ -125,10 +125,10 @@ def test_every_arm_is_told_from_its_origin_in_its_own_columns(world: World) -> N
 
 def test_tied_rewards_are_distrusted_by_the_number_of_rewards(world: World) -> None:
     moments = np.array([[1.0, 2.0, 3.0, 4.0], [0.1, 0.1, 9.0, 0.1]])
-    plain(means.distrust)(world.tables, world.sizes, world.hyper, moments)
+    plain(means.inflate_sd_for_ties)(world.tables, world.sizes, world.hyper, moments)
     np.testing.assert_array_equal(moments[1], [0.1, 0.1, 9.0, 0.1])
     world.hyper[TIED_SD] = 2.0
-    plain(means.distrust)(world.tables, world.sizes, world.hyper, moments)
+    plain(means.inflate_sd_for_ties)(world.tables, world.sizes, world.hyper, moments)
     np.testing.assert_allclose(moments, [[1, 2, 3, 4], [2.8 / np.sqrt(8), 2.8, 9.0, 2.8 / np.sqrt(3)]])
 
 
@@ -143,5 +143,5 @@ def test_many_contexts_have_the_moments_of_each(world: World, n: int, intercept:
     means.moments_many(*state, contexts, many)
     for context, found in zip(contexts, many, strict=True):
         means.moments(*state, context, one)
-        means.distrust(world.tables, world.sizes, world.hyper, one)
+        means.inflate_sd_for_ties(world.tables, world.sizes, world.hyper, one)
         np.testing.assert_array_equal(found, one)

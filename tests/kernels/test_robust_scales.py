@@ -392,7 +392,7 @@ def test_the_first_scale_is_taken_once(world: World) -> None:
     hyper, centre, own = world.hyper.copy(), world.columns[CENTRE].copy(), world.centres[:, :, D + 1].copy()
     w, s2 = slopes(world, 2, 1).copy(), world.tables[2, VAR, 1]
     S2, S = 1.44, 1.2
-    plain(scales.take_scale)(world.tables, world.sizes, world.centres, world.hyper, world.columns)
+    plain(scales.adopt_reward_unit)(world.tables, world.sizes, world.centres, world.hyper, world.columns)
     np.testing.assert_allclose(world.hyper[[LAM, LAM + 1, NOISE]], S2 * hyper[[LAM, LAM + 1, NOISE]])
     np.testing.assert_allclose(world.columns[CENTRE], S * centre)
     np.testing.assert_allclose(world.centres[:, :, D + 1], S * own)
@@ -425,7 +425,7 @@ def remembered(world: World, steps: int, y: float = 3.5, uniform: float = 0.5) -
     reservoir, rng = np.arange(64.0), Script(uniforms=[uniform])
     world.hyper[STEPS] = steps
     given = (world.tables, world.sizes, world.centres, world.hyper, world.columns, reservoir, world.law)
-    plain(scales.remember)(*given, np.array([0.4, -0.6]), y, rng)
+    plain(scales.update_units)(*given, np.array([0.4, -0.6]), y, rng)
     return reservoir, rng
 
 

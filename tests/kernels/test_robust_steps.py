@@ -69,7 +69,7 @@ def test_noise_is_drawn_given_the_errors_around_the_new_slopes(world: World) -> 
     """IG(a + n/2, b + errors/2), not below the least."""
     rng = Script(normals=NORMALS * 4, gammas=[2.0, 1e30, 0.5], uniforms=[0.0, 0.0, 1.0])
     arms = Arms(*world.shared)
-    plain(robust.refresh)(arms, 0, False, plain(scratch)(arms), rng)
+    plain(robust.redraw_arm)(arms, 0, False, plain(scratch)(arms), rng)
     np.testing.assert_allclose(rng.asked, [[shape + n / 2] for shape, n in ((1.3, 4), (1.3, 2), (WILD[1], 2))])
     for k, gamma in ((0, 2.0), (2, 0.5)):
         mine = world.data[0][np.array(SEATS[0]) == k]
@@ -85,7 +85,7 @@ def test_every_arm_is_brought_up_to_date(shared: bool) -> None:
     world.law[SHARED] = shared
     world.columns[CENTRE] = 0.9, 0.8, 0.7
     own = world.centres[:, :, D + 1].copy()
-    plain(robust.prepare_all)(*world.shared)
+    plain(robust.rebuild_posteriors)(*world.shared)
     for arm, parts in enumerate(world.known):
         w0 = own[arm] if shared and parts else world.columns[CENTRE]
         np.testing.assert_allclose(world.centres[arm, :, D + 1], w0)
@@ -106,9 +106,9 @@ def test_an_update_refreshes_the_arms_that_moved(
     replaced: dict[str, Any] = {
         "scratch": lambda arms: None,
         "propose_scales": lambda *given: moved,
-        "refresh": lambda arms, i, deep, room, rng: done.append(i),
+        "redraw_arm": lambda arms, i, deep, room, rng: done.append(i),
         "draw_shared": lambda *given: done.append("shared"),
-        "prepare_all": lambda *given: done.append("prepared"),
+        "rebuild_posteriors": lambda *given: done.append("prepared"),
     }
     assert mutant(robust.finish, replaced)(*world.shared, arm, other, Script())
     assert done == [*refreshed, "shared", "prepared"]
@@ -157,15 +157,15 @@ def test_an_arm_without_rewards_draws_its_centre_around_the_common_one(world: Wo
 def test_units_come_first_and_may_ask_for_another_origin(world: World, steps: float, off: float) -> None:
     done: list[str] = []
 
-    def remember(*given: Any) -> None:
+    def update_units(*given: Any) -> None:
         done.append("units")
         world.hyper[OFF] = off
 
     world.hyper[STEPS] = steps
     data, z = np.zeros((8, D + 1)), np.zeros(8, np.int64)
     replaced = {
-        "remember": remember,
-        "prepare_all": lambda *g: done.append("prepared"),
+        "update_units": update_units,
+        "rebuild_posteriors": lambda *g: done.append("prepared"),
         "move": lambda *g: done.append("moved"),
     }
     assert take(world, 1, data, z, np.ones(2), 1.0, known=False, **replaced) is (off == 0.0)

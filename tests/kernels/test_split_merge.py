@@ -9,7 +9,7 @@ import pytest
 from polyarm.inference import GibbsEngine
 from polyarm.kernels import gibbs, split_merge
 from polyarm.kernels._jit import plain
-from polyarm.kernels.component import COUNT, log_evidence, rebuild, refresh, reset
+from polyarm.kernels.component import COUNT, cache_constants, log_evidence, rebuild, reset
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array
 from tests.kernels.script import Script
@@ -37,7 +37,7 @@ class Seated:
         self.tables = np.zeros((1, len(self.columns[0]), capacity))
         for k, label in enumerate(used):
             plain(rebuild)(self.tables[0], k, self.columns[0], self.roots[0, 0], self.data, self.z, n, label, -1)
-            plain(refresh)(self.tables[0], k, BASE.shape, DISCOUNT)
+            plain(cache_constants)(self.tables[0], k, BASE.shape, DISCOUNT)
 
     @property
     def arrays(self) -> tuple[Any, ...]:

@@ -84,7 +84,7 @@ def seated(engine: GibbsEngine, X: Array, y: Array, labels: Sequence[int] | IntA
     for k in range(int(z.max()) + 1):
         gibbs.open_place(state.tables[0], state.labels[0, 0], state.labels[0, 1], state.sizes[0], prior.columns[0])
         component.rebuild(state.tables[0], k, prior.columns[0], prior.roots[0, 0], data, z, n, k, -1)
-        component.refresh(state.tables[0], k, prior.laws[0, 0], prior.laws[0, 3])
+        component.cache_constants(state.tables[0], k, prior.laws[0, 0], prior.laws[0, 3])
     state.sizes[0, 1:] = n
     return state._replace(data=(data, *state.data[1:]), seats=(z, *state.seats[1:]))
 

@@ -69,7 +69,7 @@ def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
     for k in range(z.max() + 1):
         gibbs.open_place(dishes, labels[0], labels[1], size, columns)
         component.rebuild(dishes, k, columns, roots[0], data, z, n, k, -1)
-        component.refresh(dishes, k, law[0], law[3])
+        component.cache_constants(dishes, k, law[0], law[3])
     for a in range(N_ARMS):
         own = story.arm == a
         seat[own] = np.unique(story.table[own], return_inverse=True)[1]

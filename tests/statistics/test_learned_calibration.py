@@ -186,7 +186,7 @@ def test_books_balance_under_a_learned_scale(options: dict[str, Any]) -> None:
             label = int(state.labels[arm, 0, k])
             root = state.roots[arm, label if state.roots.shape[1] > 1 else 0]
             component.rebuild(fresh, k, column, root, data, state.seats[arm], n, label, -1)
-            component.refresh(fresh, k, state.laws[arm, 0], state.laws[arm, 3])
+            component.cache_constants(fresh, k, state.laws[arm, 0], state.laws[arm, 3])
         used = [row for row in range(len(fresh)) if row != component.MOVES]
         assert np.allclose(state.tables[arm][used, :K], fresh[used, :K], rtol=1e-8, atol=1e-9)
         rated = [component.prior_log_predictive(column, state.laws[arm, 0], data, i) for i in range(n)]

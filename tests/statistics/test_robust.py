@@ -241,7 +241,7 @@ def redraw_rewards(state: RobustState, engine: RobustEngine, rng: Rng) -> None:
             T[sxy_row(D) : sxy_row(D) + D, part] = mine.T @ y[k == part]
             T[SYY, part] = y[k == part] @ y[k == part]
             assert T[COUNT, part] == (k == part).sum()
-    robust.prepare_all(state.tables, state.sizes, state.centres, state.hyper, state.columns, engine._law)
+    robust.rebuild_posteriors(state.tables, state.sizes, state.centres, state.hyper, state.columns, engine._law)
 
 
 def backwards(joint: Joint, n: int, rng: Rng) -> Array:

@@ -177,7 +177,7 @@ class RobustEngine:
             n_rewards=0,
             made_with=self._door.settings(self),
         )
-        kernels.prepare_all(state.tables, state.sizes, state.centres, hyper, columns, self._law)
+        kernels.rebuild_posteriors(state.tables, state.sizes, state.centres, hyper, columns, self._law)
         return state
 
     def with_arm(self, state: RobustState) -> "tuple[RobustEngine, RobustState]":
@@ -190,7 +190,7 @@ class RobustEngine:
             fresh = with_room_for_component(fresh)
         wider = with_empty_arm(state, fresh)
         last = (wider.tables[-1:], wider.sizes[-1:], wider.centres[-1:])
-        kernels.prepare_all(*last, wider.hyper, wider.columns, engine._law)
+        kernels.rebuild_posteriors(*last, wider.hyper, wider.columns, engine._law)
         return engine, wider
 
     def require_fit(self, state: RobustState) -> None:
@@ -257,7 +257,7 @@ class RobustEngine:
         if hyper[SCALED] == BEGIN_AGAIN:
             scales.begin_again(tables, sizes, centres, hyper, columns, self._law, np.array(self.model.part_ratio))
         hyper[OFF] = 0.0
-        kernels.prepare_all(tables, sizes, centres, hyper, columns, self._law)
+        kernels.rebuild_posteriors(tables, sizes, centres, hyper, columns, self._law)
 
     def fade(self, state: RobustState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
@@ -313,7 +313,7 @@ class RobustEngine:
         out = np.empty((2, self.n_arms))
         tables, _, sizes, centres, hyper, columns = state[:6]
         means.moments(tables, sizes, centres, hyper, columns, x, out)
-        means.distrust(tables, sizes, hyper, out)
+        means.inflate_sd_for_ties(tables, sizes, hyper, out)
         return out
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:

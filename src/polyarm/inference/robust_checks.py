@@ -8,7 +8,7 @@ from polyarm.errors import require
 from polyarm.inference.migration import fit_memory
 from polyarm.inference.state_checks import require_above, require_numbers, require_seating
 from polyarm.kernels.finite import finite_robust
-from polyarm.kernels.robust import prepare_all
+from polyarm.kernels.robust import rebuild_posteriors
 from polyarm.kernels.robust_component import VAR
 from polyarm.kernels.robust_places import PRECISION
 from polyarm.kernels.robust_repair import freeze, recount_arm
@@ -103,5 +103,5 @@ def mended(state: "RobustState", fresh: "RobustState", law: Array) -> bool:
         recount_arm(table, state.labels[arm], size, *rows, columns[CENTRE], float(square))
         state.centres[arm] = 0.0
         state.centres[arm, :, -1] = columns[CENTRE]
-    prepare_all(state.tables, state.sizes, state.centres, hyper, columns, law)
+    rebuild_posteriors(state.tables, state.sizes, state.centres, hyper, columns, law)
     return finite_robust(state.tables, state.sizes, state.centres, hyper, columns)

@@ -31,7 +31,7 @@ from polyarm.inference.state_checks import (
 from polyarm.kernels import means
 from polyarm.kernels import variational as kernels
 from polyarm.kernels._jit import stream
-from polyarm.kernels.component import COUNT, LANES, n_rows, refresh, reset
+from polyarm.kernels.component import COUNT, LANES, cache_constants, n_rows, reset
 from polyarm.kernels.finite import finite_columns
 from polyarm.models import LinearMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
@@ -175,7 +175,7 @@ class VariationalEngine:
             if table[COUNT, k] < kernels.EMPTY:
                 reset(table, k, columns[arm])
             else:
-                refresh(table, k, laws[arm, 0], laws[arm, 3])
+                cache_constants(table, k, laws[arm, 0], laws[arm, 3])
         return bool(finite_columns(table, table.shape[1]))
 
     def draw_means(self, state: VariationalState, context: Array, n_draws: int, rng: Rng) -> Array:

@@ -63,7 +63,7 @@ def log_mass(mass: float) -> float:
 
 
 @step
-def refresh(T: Array, k: int, a0: float, discount: float) -> None:
+def cache_constants(T: Array, k: int, a0: float, discount: float) -> None:
     """Recompute the cached constants of component k from its count and scale."""
     n = T[COUNT, k]
     a = a0 + 0.5 * n

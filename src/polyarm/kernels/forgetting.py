@@ -5,7 +5,7 @@ root0  square-root information of the prior
 """
 
 from polyarm.kernels._jit import kernel
-from polyarm.kernels.component import DISCOUNT, SHAPE, refresh, settle
+from polyarm.kernels.component import DISCOUNT, SHAPE, cache_constants, settle
 from polyarm.kernels.gibbs import NEXT, ROWS, close_place
 from polyarm.kernels.root import absorb, fade, n_absorbed
 from polyarm.types import Array, IntArray
@@ -41,4 +41,4 @@ def forget(
             close_place(T, label, place, size, k)
         else:
             settle(T, k, priors[arm], R, n_absorbed(R))
-            refresh(T, k, laws[arm, SHAPE], laws[arm, DISCOUNT])
+            cache_constants(T, k, laws[arm, SHAPE], laws[arm, DISCOUNT])

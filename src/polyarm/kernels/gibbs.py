@@ -29,6 +29,7 @@ from polyarm.kernels.component import (
     NOISE,
     SCALE,
     SHAPE,
+    cache_constants,
     copy,
     log_evidence,
     log_mass,
@@ -36,7 +37,6 @@ from polyarm.kernels.component import (
     prior_log_predictive,
     rank_one,
     rebuild,
-    refresh,
     reset,
     residuals,
 )
@@ -82,7 +82,7 @@ def add(
     """Add reward i, which already carries the label, to component k."""
     if rank_one(T, k, data, i, 1.0, v):
         rebuild(T, k, prior, root[home(root, label)], data, z, n, label, -1)
-    refresh(T, k, law[SHAPE], law[DISCOUNT])
+    cache_constants(T, k, law[SHAPE], law[DISCOUNT])
 
 
 @step
@@ -102,7 +102,7 @@ def remove(
     """Remove reward i, which no longer carries the label, from component k."""
     if rank_one(T, k, data, i, -1.0, v) or T[SCALE, k] < law[NOISE] * ROUNDING:
         rebuild(T, k, prior, root[home(root, label)], data, z, n, label, -1)
-    refresh(T, k, law[SHAPE], law[DISCOUNT])
+    cache_constants(T, k, law[SHAPE], law[DISCOUNT])
 
 
 @step
@@ -145,7 +145,7 @@ def log_without(
 ) -> float:
     """Log weight of reward i for its own component, rebuilt without it in a spare place: slow, exact."""
     rebuild(T, spare, prior, root[home(root, z[i])], data, z, n, z[i], i)
-    refresh(T, spare, law[SHAPE], law[DISCOUNT])
+    cache_constants(T, spare, law[SHAPE], law[DISCOUNT])
     s, e = np.empty(T.shape[1]), np.empty(T.shape[1])
     residuals(T, spare + 1, data, i, s, e)
     return log_predictive(T[COEF, spare], law[SHAPE] + 0.5 * T[COUNT, spare], T[SCALE, spare], s[spare], e[spare])
@@ -426,7 +426,7 @@ def rebuild_components(
         label = labels[arm, 0, k]
         start = roots[arm, home(roots[arm], label)]
         rebuild(tables[arm], k, priors[arm], start, data, z, sizes[arm, ROWS], label, -1)
-        refresh(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
+        cache_constants(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
 
 
 @kernel

@@ -16,7 +16,7 @@ b:      a slice of  sum_k [a0 log b - (a0 + n_k/2) log(b + D_k)] + log prior  in
 import math
 
 from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.component import COUNT, DISCOUNT, GAMMA, NOISE, SCALE, SHAPE, prior_log_predictive, refresh
+from polyarm.kernels.component import COUNT, DISCOUNT, GAMMA, NOISE, SCALE, SHAPE, cache_constants, prior_log_predictive
 from polyarm.kernels.means import n_held
 from polyarm.kernels.seating import log_partition
 from polyarm.types import Array, IntArray, Rng
@@ -127,7 +127,7 @@ def redraw(
         laws[:, DISCOUNT] = 1.0 / (1.0 + math.exp(-u))
         for arm in range(sizes.shape[0]):
             for k in range(sizes[arm, 0]):
-                refresh(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
+                cache_constants(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
 
 
 @kernel
@@ -138,7 +138,7 @@ def redraw_scale(tables: Array, sizes: IntArray, laws: Array, beliefs: Array, so
     for arm in range(sizes.shape[0]):
         for k in range(sizes[arm, 0]):
             tables[arm, SCALE, k] = b + max(tables[arm, SCALE, k] - laws[arm, NOISE], 0.0)
-            refresh(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
+            cache_constants(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
         laws[arm, NOISE] = b
 
 

@@ -32,12 +32,12 @@ from polyarm.kernels.component import (
     GAMMA,
     SCALE,
     SHAPE,
+    cache_constants,
     copy,
     log_mass,
     log_predictive,
     prior_log_predictive,
     rank_one,
-    refresh,
     reset,
     residuals,
     settle,
@@ -196,7 +196,7 @@ def extend_component(
     rotate_in(R[q], data[0, : d + 1].copy())
     if rank_one(T, q, data, 0, 1.0, np.empty(d)):
         settle(T, q, prior, R[q], n)
-    refresh(T, q, law[SHAPE], law[DISCOUNT])
+    cache_constants(T, q, law[SHAPE], law[DISCOUNT])
 
 
 @kernel

@@ -52,8 +52,8 @@ from polyarm.kernels.robust_scales import (
     draw_shape,
     draw_shared,
     least_noise,
-    remember,
     set_variances,
+    update_units,
 )
 from polyarm.kernels.triangle import solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
@@ -97,7 +97,7 @@ def draw_slopes(T: Array, k: int, w0: Array, R: Array, M: Array, v: Array, rng: 
 
 
 @loop
-def refresh(arms: Arms, arm: int, deep: bool, room: Scratch, rng: Rng) -> None:
+def redraw_arm(arms: Arms, arm: int, deep: bool, room: Scratch, rng: Rng) -> None:
     """Draw an arm's centre, then every component's slopes, then their noise variances.
 
     deep: U and V are out of date, and noise variances are first drawn without slopes.
@@ -121,7 +121,9 @@ def refresh(arms: Arms, arm: int, deep: bool, room: Scratch, rng: Rng) -> None:
 
 
 @kernel
-def prepare_all(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array) -> None:
+def rebuild_posteriors(
+    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, law: Array
+) -> None:
     """Bring every arm up to date with the shared values."""
     D = columns.shape[1]
     M, B, v = np.empty((D, D)), np.empty((D, D)), np.empty(D)
@@ -158,9 +160,9 @@ def finish(
     moved = deep and law[LEARNED] > 0.0 and propose_scales(arms, LAM, NOISE + 1, room, rng)
     for i in range(A):
         if sizes[i, 0] > 0 and (moved or i in (arm, other)):
-            refresh(arms, i, deep, room, rng)
+            redraw_arm(arms, i, deep, room, rng)
     draw_shared(tables, sizes, centres, hyper, columns, law, rng)
-    prepare_all(tables, sizes, centres, hyper, columns, law)
+    rebuild_posteriors(tables, sizes, centres, hyper, columns, law)
     return finite_robust(tables, sizes, centres, hyper, columns)
 
 
@@ -221,11 +223,11 @@ def take_in(
     T, label, place, size = tables[arm], labels[arm, 0], labels[arm, 1], sizes[arm]
     if not known:
         early = hyper[STEPS] < RESERVOIR  # units change at every step
-        remember(tables, sizes, centres, hyper, columns, reservoir, law, x, y, rng)
+        update_units(tables, sizes, centres, hyper, columns, reservoir, law, x, y, rng)
         if hyper[OFF] > 0.0:
             return False
         if early:
-            prepare_all(tables, sizes, centres, hyper, columns, law)
+            rebuild_posteriors(tables, sizes, centres, hyper, columns, law)
     i = size[NEXT]
     if i < size[ROWS]:
         keep(T, place[z[i]], data, i)
@@ -281,4 +283,4 @@ def forget(
             fade(T, k, columns.shape[1], share)
             if T[COUNT, k] <= FORGOTTEN:
                 close_place(T, label, place, size, k)
-    prepare_all(tables, sizes, centres, hyper, columns, law)
+    rebuild_posteriors(tables, sizes, centres, hyper, columns, law)

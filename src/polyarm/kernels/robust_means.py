@@ -26,7 +26,7 @@ from polyarm.types import Array, IntArray, Rng
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
 MAX_STICKS = 1000
 LANES = 16  # contexts that go through the matrices together
-WIDER = 1.4  # the mean of an arm in one context is known less well than over all contexts
+TIE_INFLATION = 1.4  # the mean of an arm in one context is known less well than over all contexts
 
 
 @step
@@ -201,12 +201,12 @@ def moments(tables: Array, sizes: IntArray, centres: Array, hyper: Array, column
 
 
 @kernel
-def distrust(tables: Array, sizes: IntArray, hyper: Array, moments: Array) -> None:
-    """Raise standard deviations where rewards are tied, which no continuous model expects: to WIDER sd / sqrt(n)."""
+def inflate_sd_for_ties(tables: Array, sizes: IntArray, hyper: Array, moments: Array) -> None:
+    """Raise standard deviations to TIE_INFLATION sd / sqrt(n) where rewards are tied, which no density expects."""
     if hyper[TIED_SD] > 0.0:
         for arm in range(tables.shape[0]):
             n = n_held(tables[arm], sizes[arm, 0])
-            moments[1, arm] = max(moments[1, arm], WIDER * hyper[TIED_SD] / math.sqrt(max(n, 1.0)))
+            moments[1, arm] = max(moments[1, arm], TIE_INFLATION * hyper[TIED_SD] / math.sqrt(max(n, 1.0)))
 
 
 @step
@@ -309,7 +309,7 @@ def moments_many(
                 out[start + lane, 0, arm] = hyper[ORIGIN] + mean
                 out[start + lane, 1, arm] = sd
     for i in range(n):
-        distrust(tables, sizes, hyper, out[i])
+        inflate_sd_for_ties(tables, sizes, hyper, out[i])
 
 
 @kernel

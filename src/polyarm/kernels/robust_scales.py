@@ -15,7 +15,7 @@ tau                   IG(shape, scale) or fixed      hyper[TAU]         spread o
 TIED_SD               standard deviation of the reservoir where many of its rewards are equal, else 0
 OFF                   1 where rewards or columns must be counted from somewhere else (inference.robust)
 
-hyper (15,)  columns (11, D)  law (25,): the settings, see `law` of inference.robust
+hyper (15,)  columns (11, D)  law (25,): the settings, see `law_of` of inference.robust
 centres (A, D, D + 2): factor of the information about w0, its mean, and w0 as last drawn (robust_means.py)
 """
 
@@ -139,7 +139,7 @@ def tied_sd(rewards: Array) -> float:
 
 
 @step
-def change_column(tables: Array, sizes: IntArray, centres: Array, columns: Array, j: int, factor: float) -> None:
+def rescale_feature(tables: Array, sizes: IntArray, centres: Array, columns: Array, j: int, factor: float) -> None:
     """Multiply every slope of column j: a first context near zero must not leave slopes that look huge ever after."""
     D = columns.shape[1]
     columns[CENTRE, j] *= factor
@@ -150,7 +150,7 @@ def change_column(tables: Array, sizes: IntArray, centres: Array, columns: Array
 
 
 @kernel
-def remember(
+def update_units(
     tables: Array,
     sizes: IntArray,
     centres: Array,
@@ -210,7 +210,7 @@ def measure_columns(
         if columns[BASE, j] == 0.0:
             square = columns[SUM, j] / max(columns[NONZERO, j], 1e-300)
         if square > 0.0:
-            change_column(tables, sizes, centres, columns, j, 1.0 / math.sqrt(square * columns[UNIT, j]))
+            rescale_feature(tables, sizes, centres, columns, j, 1.0 / math.sqrt(square * columns[UNIT, j]))
             columns[UNIT, j] = 1.0 / square
         columns[AT, j] = away
         columns[PRECISION, j] = 1.0 / variance if variance > CONSTANT * mean * mean else 0.0
@@ -228,7 +228,7 @@ def measure_rewards(
         change = square / hyper[SQUARE]
         hyper[SQUARE] = square
         if hyper[SCALED] == 0.0:
-            take_scale(tables, sizes, centres, hyper, columns)
+            adopt_reward_unit(tables, sizes, centres, hyper, columns)
         elif change > OTHER_SCALE or change < 1.0 / OTHER_SCALE:
             hyper[SCALED] = BEGIN_AGAIN
 
@@ -322,7 +322,7 @@ def begin_again(
 
 
 @kernel
-def take_scale(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array) -> None:
+def adopt_reward_unit(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array) -> None:
     """Measure everything in the rewards' unit, once, when they first differ and so have one."""
     square = hyper[SQUARE]
     root = math.sqrt(square)

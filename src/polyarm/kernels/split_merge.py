@@ -21,10 +21,10 @@ from polyarm.kernels.component import (
     GAMMA,
     SCALE,
     SHAPE,
+    cache_constants,
     log_evidence,
     log_mass,
     log_predictive,
-    refresh,
     reset,
     residuals,
 )
@@ -161,7 +161,7 @@ def propose(
     splitting = z[i] == z[j]
     log_q = allocate(H, side, order, M, splitting, prior, root.reshape(1, *root.shape), law, data, z, i, j, rng)
     rebuild_component(H, 2, prior, root, data, whole, n, 1, -1)
-    refresh(H, 2, law[SHAPE], law[DISCOUNT])
+    cache_constants(H, 2, law[SHAPE], law[DISCOUNT])
     A = log_ratio(H, K if splitting else K - 1, prior, law, log_q)
     if math.log(rng.random()) < (A if splitting else -A):
         if splitting:

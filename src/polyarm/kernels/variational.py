@@ -24,11 +24,11 @@ from polyarm.kernels.component import (
     GAMMA,
     SCALE,
     SHAPE,
+    cache_constants,
     log_mass,
     log_predictive,
     prior_log_predictive,
     rank_one,
-    refresh,
     reset,
     residuals,
     settle,
@@ -71,7 +71,7 @@ def share_out(
             if T[COUNT, k] < EMPTY:
                 reset(T, k, prior)
             else:
-                refresh(T, k, law[SHAPE], law[DISCOUNT])
+                cache_constants(T, k, law[SHAPE], law[DISCOUNT])
 
 
 @kernel
@@ -133,7 +133,7 @@ def learn(
     opening: float,
     n_refreshes: int,
 ) -> None:
-    """Share out a new reward, then refresh the next ones in turn; data and r must have room."""
+    """Share out a new reward, then cache_constants the next ones in turn; data and r must have room."""
     d = x.shape[0]
     i = size[REWARDS]
     data[i, :d] = x

@@ -32,7 +32,7 @@ class Menu(NamedTuple):
 
 
 @kernel
-def look(dishes: Dishes, x: Array) -> Seen:
+def predict_dishes(dishes: Dishes, x: Array) -> Seen:
     """What the dishes say in this context."""
     K = dishes.size[0]
     m, q = np.empty(K + 1), np.empty(K + 1)
@@ -137,7 +137,7 @@ def weighted_mean(weight: Array, atom: Array) -> float:
 def draw_means(franchise: Franchise, x: Array, out: Array, source: Stream) -> None:
     """Fill out (n_draws, n_arms) with joint draws of the arms' means: one menu for all arms in every draw."""
     rng = generator(source)
-    seen, menu = look(franchise.dishes, x), blank_menu(franchise.dishes)
+    seen, menu = predict_dishes(franchise.dishes, x), blank_menu(franchise.dishes)
     weight = np.empty(menu.atom.shape[0])
     for draw in range(out.shape[0]):
         Q = draw_menu(franchise, seen, menu, rng)
@@ -150,7 +150,7 @@ def draw_means(franchise: Franchise, x: Array, out: Array, source: Stream) -> No
 def draw_densities(franchise: Franchise, x: Array, a: int, grid: Array, out: Array, source: Stream) -> None:
     """Fill out (n_draws, len(grid)), zeros before, with posterior draws of the density of an arm's reward."""
     rng = generator(source)
-    seen, menu = look(franchise.dishes, x), blank_menu(franchise.dishes)
+    seen, menu = predict_dishes(franchise.dishes, x), blank_menu(franchise.dishes)
     weight = np.empty(menu.atom.shape[0])
     for draw in range(out.shape[0]):
         Q = draw_menu(franchise, seen, menu, rng)
@@ -163,7 +163,7 @@ def draw_densities(franchise: Franchise, x: Array, a: int, grid: Array, out: Arr
 def expected_means(franchise: Franchise, x: Array, out: Array) -> None:
     """Fill out (n_arms,) with the posterior expectation of every arm's mean given the seating."""
     dishes, tables, rules = franchise.dishes, franchise.tables, franchise.rules
-    K, m = dishes.size[0], look(dishes, x).m
+    K, m = dishes.size[0], predict_dishes(dishes, x).m
     ordered = (rules.shared_concentration + K * rules.shared_discount) * m[K]
     for k in range(K):
         ordered += (tables.menu[dishes.labels[0, k]] - rules.shared_discount) * m[k]
