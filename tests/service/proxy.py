@@ -7,6 +7,14 @@ import threading
 from pathlib import Path
 
 
+def _end(end: socket.socket) -> None:
+    """Tell the other side at once; closing alone waits for a thread that still reads."""
+    try:
+        end.shutdown(socket.SHUT_RDWR)
+    except OSError:  # somebody was quicker
+        return
+
+
 class Wire:
     """Forwards a socket to the server's; `cut` breaks every connection and lets none through until `mend`."""
 
@@ -42,16 +50,13 @@ class Wire:
         except OSError:
             pass
         for end in (source, goal):
-            end.close()
+            _end(end)
             self._open.discard(end)
 
     def cut(self) -> None:
         self._whole = False
         for end in list(self._open):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:  # its other end was quicker
-                continue
+            _end(end)
 
     def mend(self) -> None:
         self._whole = True

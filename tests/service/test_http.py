@@ -277,3 +277,9 @@ def test_forms_need_the_token_of_the_page(client: TestClient) -> None:
     token = page.split('name="token" value="')[1].split('"')[0]
     assert client.post(act, data={"action": "pause", "token": token}, follow_redirects=False).status_code == 303
     assert decide(client).status_code == 409
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"key=" + b"x" * 70_000, 413), (b"key=%ff%fe\xff", 400), (b"", 401)])
+def test_forms_are_read_within_limits(client: TestClient, body: bytes, status: int) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    assert client.post("/login", content=body, headers=headers).status_code == status

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event, func, select, update
+from sqlalchemy.exc import DBAPIError
 
 from polyarm.bandit.identity import new_ids
 from polyarm.errors import InvalidArgument, UnknownName
@@ -326,3 +327,25 @@ def test_due_decisions_are_found_by_their_index(tmp_path: Path) -> None:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", ("shop", now(), 10, 0)[: query.count("?")])
         assert any("decisions_open" in row[3] for row in plan)
     database.close()
+
+
+def test_a_writer_that_vanished_does_not_keep_its_locks(postgres: Any) -> None:
+    address = postgres.create("vanished")
+    gone, here = open_database(address), open_database(address)
+    with here.writing.begin() as connection:
+        catalog.add_experiment(connection, SETTINGS, "test")
+    cut_off = gone.writing.connect()
+    ledger.add_decisions(cut_off, [row()])  # and never commits
+    start = time.monotonic()
+    while True:
+        try:
+            add(here, row())
+            break
+        except DBAPIError:
+            assert time.monotonic() - start < 5.0
+    cut_off.invalidate()
+    cut_off.close()
+    gone.close()
+    with here.reading.connect() as connection:
+        assert connection.execute(select(func.count()).select_from(decisions)).scalar() == 1
+    here.close()

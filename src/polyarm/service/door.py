@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from sqlalchemy.exc import DBAPIError
@@ -147,6 +148,15 @@ async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
             raise Refused(413, f"the body must be at most {limit} bytes, got more")
         parts.append(part)
     return b"".join(parts)
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form of the dashboard."""
+    body = await read_body(request)
+    try:
+        return dict(parse_qsl(body.decode("ascii"), max_num_fields=20, errors="strict"))
+    except ValueError:
+        raise Refused(400, "the form must be one that the page sends, got another") from None
 
 
 _PATH = re.compile(r" - at `(\$.*)`$")

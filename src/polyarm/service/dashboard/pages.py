@@ -21,7 +21,7 @@ from polyarm.errors import PolyarmError
 from polyarm.service import catalog, reports
 from polyarm.service.clock import SECOND
 from polyarm.service.dashboard import charts, figures
-from polyarm.service.door import HEADERS, Refused, refusal
+from polyarm.service.door import HEADERS, Refused, read_form, refusal
 from polyarm.service.keys import Caller
 from polyarm.service.offpolicy import always_each_arm
 from polyarm.service.replica import Live
@@ -213,10 +213,10 @@ class Dashboard:
 
     async def act(self, request: Request, caller: Caller) -> Response:
         """A button was pressed: pause, resume, or retire an arm."""
-        form = await request.form()
-        if not hmac.compare_digest(str(form.get("token", "")), self._token(caller)):
+        form = await read_form(request)
+        if not hmac.compare_digest(form.get("token", ""), self._token(caller)):
             raise Refused(403, "the form must be one of this session, got another; load the page again")
-        name, action, arm = request.path_params["experiment"], str(form.get("action", "")), str(form.get("arm", ""))
+        name, action, arm = request.path_params["experiment"], form.get("action", ""), form.get("arm", "")
         if action in ("pause", "resume"):
             status = "paused" if action == "pause" else "active"
             await self.service.change(lambda c: catalog.set_status(c, name, status, caller.name))
@@ -231,8 +231,10 @@ class Dashboard:
         """Take a key into a cookie."""
         if request.method == "GET":
             return self._render("login.html", error=None)
-        form = await request.form()
-        key = str(form.get("key", "")).strip()
+        try:
+            key = (await read_form(request)).get("key", "").strip()
+        except Refused as error:
+            return self._render("failed.html", error.status, error=str(error))
         if not key or await self.service.door.caller(key) is None:
             return self._render("login.html", 401, error="This key is not in use.")
         response = RedirectResponse("/", 303, HEADERS)
