@@ -51,7 +51,8 @@ class Wire:
             pass
         for end in (source, goal):
             _end(end)
-            self._open.discard(end)
+        source.close()  # nobody else reads from it
+        self._open.discard(source)
 
     def cut(self) -> None:
         self._whole = False
