@@ -120,14 +120,12 @@ def table() -> list[Table]:
             spent.append(f"{np.median([row['microseconds'] for row in mine]):.0f}" if mine else "-")
         regrets.append((policy, *found))
         times.append((policy, *spent))
-    n = len({row["realization"] for row in rows})
+    counts = {p: len({row["realization"] for row in rows if row["problem"] == p}) for p in problems}
+    heads = ("policy", *(f"{p} ({counts[p]})" for p in problems))
+    title = f"Cumulative regret, mean and standard error; worlds in brackets; seed {SEED}"
     return [
-        Table(
-            f"Cumulative regret, mean and standard error over {n} worlds, seed {SEED}",
-            ("policy", *problems),
-            tuple(regrets),
-        ),
-        Table("Microseconds of deciding and learning, median over the worlds", ("policy", *problems), tuple(times)),
+        Table(title, heads, tuple(regrets)),
+        Table("Microseconds of deciding and learning, median over the worlds", heads, tuple(times)),
     ]
 
 
