@@ -289,3 +289,38 @@ def test_the_service_does_what_its_reference_says(kind: str, tmp_path: Path, req
     finally:
         if kind == "sqlite":
             shutil.rmtree(folder)
+
+
+def test_what_chance_rarely_comes_upon(tmp_path: Path) -> None:
+    """An arm added before a rollback to a snapshot without it, and decisions that close in another order than made."""
+    numbers = itertools.count()
+
+    class Here(Machine):
+        def address(self) -> str:
+            return str(tmp_path / f"{next(numbers)}.db")
+
+    machine: Any = Here()
+    try:
+        machine.create(window=0.0, default=0.5, arrival=False)
+        machine.decide(None, None)
+        machine.learn()
+        machine.add_arm("c")
+        machine.learn()
+        for _ in range(5):
+            machine.decide(None, None)
+        machine.roll_back(0)
+        machine.learn()
+        machine.decide(None, None)
+    finally:
+        machine.teardown()
+    machine = Here()
+    try:
+        machine.create(window=30.0, default=0.5, arrival=False)
+        machine.decide(None, None)
+        machine.patch(0.0, None)
+        machine.wait(1.0)
+        machine.decide(None, None)
+        machine.wait(61.0)
+        machine.learn()
+    finally:
+        machine.teardown()
