@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-PATIENCE = 120  # seconds of processor time after which a mutant hangs
+PATIENCE = 20  # seconds of processor time after which a mutant hangs, beyond what its tests take
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,21 +2,24 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from polyarm.errors import CONTEXT_LIMIT, REWARD_LIMIT, InvalidArgument
+from polyarm.inference import Budget, GibbsEngine, HierarchicalEngine, load_state, save_state
 from polyarm.inference.door import copied, require_sound
 from polyarm.inference.state_checks import DATA_LIMIT, ROOT_LIMIT
 from polyarm.kernels import gibbs, robust_component, robust_scales, sticks, tally
 from polyarm.kernels.component import COEF, COUNT, LOO, MEAN, SCALE
 from polyarm.kernels.franchise import books
 from polyarm.kernels.robust_places import PRECISION
+from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from tests.contracts.corruptions import replaced
 from tests.contracts.engines import ENGINES
-from tests.contracts.states import fed, rewards
+from tests.contracts.states import bits, fed, rewards, suited
 
 ROWS, NEXT = gibbs.ROWS, gibbs.NEXT
 GIBBS, HOUSE, ROBUST, KINDS = "dirichlet, budget", "hierarchical", "robust", "robust, kinds"
@@ -289,3 +292,28 @@ def test_scratch_may_hold_anything(name: str, state_of: Callable[[str], Any]) ->
     elif hasattr(state, "rows"):
         state.rows[0][int(state.counts[0]) :] = np.nan
     require_sound(state)
+
+
+@pytest.mark.parametrize("name", [HOUSE, GIBBS, ROBUST, "particles", "variational", "student", "poisson"])
+def test_states_that_have_grown_are_sound_and_saved(name: str, tmp_path: Path) -> None:
+    """More rewards than there is room for at first, in as many components as may be."""
+    rng = np.random.default_rng(0)
+    engine: Any = ENGINES[name](2, 2)
+    if name in (HOUSE, GIBBS):
+        base = NormalInverseGamma(2, 0.0, 1.0, 2.0, 0.01)
+        law = HierarchicalMixture(base, 1e9, 0.1, 1e9, 0.1)
+        engine = (
+            HierarchicalEngine(law, 2, 2)
+            if name == HOUSE
+            else GibbsEngine([LinearMixture(base, 1e9)] * 2, Budget(4, young=0))
+        )
+    state = engine.init()
+    with np.errstate(over="ignore"):
+        for t in range(40):
+            reward = suited(engine, float(t % 7))
+            state = engine.update(state, rng.standard_normal(2), 0, reward, rng)
+            require_sound(state)
+    if name == HOUSE:
+        assert state.size[0] > 16
+    loaded = load_state(save_state(tmp_path / "state", state), engine.init())
+    assert bits(loaded) == bits(state)
