@@ -56,7 +56,8 @@ def plant(file: str, function: str, text: str) -> None:
 
 def first_failure(items: list[pytest.Item]) -> str | None:
     """Name of the first test that fails."""
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for number, item in enumerate(items, 1):
+        following = items[number] if number < len(items) else None
         if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
             return item.nodeid.split("[")[0]
     return None
@@ -103,7 +104,9 @@ class Judge:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code == 0:
             return None
-        return note.read_text() if note.exists() else ("out of time" if code < 0 else "cannot be planted")
+        if code > 0 and not note.exists():
+            raise RuntimeError(f"a mutant must be planted, got {row['key']}")
+        return note.read_text() if note.exists() else "out of time"
 
 
 def pytest_configure(config: pytest.Config) -> None:

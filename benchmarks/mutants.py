@@ -28,7 +28,7 @@ PACKAGES = {
     "kernels": ("kernels/[!_]*.py", "kernels/[!_]*/[!_]*.py"),
     "inference": ("inference/[!_]*.py", "inference/[!_]*/[!_]*.py"),
     "policies": ("policies/[!_]*.py",),
-    "statistics": tuple(f"experiments/{name}.py" for name in ("records", "statistics", "summary", "results")),
+    "statistics": tuple(f"experiments/*/{name}.py" for name in ("records", "statistics", "summary", "results")),
 }
 QUICK = (  # tests to look at
     *("kernels", "inference", "policies", "models", "test_hostile_input.py"),

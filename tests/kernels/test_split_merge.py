@@ -152,7 +152,13 @@ def test_so_many_proposals_are_made(n_proposals: int) -> None:
     make = mutant(split_merge.split_merge, {"propose": propose})
     assert make(*state.arrays, n_proposals, Script()) == 0
     assert len(made) == n_proposals
+    for n_rewards, expected in ((2, n_proposals), (1, 0)):  # one reward alone cannot be split
+        made.clear()
+        state.sizes[0, 1] = n_rewards
+        assert make(*state.arrays, n_proposals, Script()) == 0
+        assert len(made) == expected
+    made.clear()
     full: Array = state.sizes
     full[0, 0] = 8
     assert make(*state.arrays, n_proposals, Script()) == n_proposals
-    assert len(made) == n_proposals
+    assert not made
