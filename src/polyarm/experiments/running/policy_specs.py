@@ -119,7 +119,11 @@ def as_policies(policies: Iterable[PolicyLike] | Mapping[str, Factory]) -> tuple
     if isinstance(policies, Mapping):
         specs = tuple(PolicySpec(name, factory=factory) for name, factory in policies.items())
     else:
-        specs = tuple(p if isinstance(p, PolicySpec) else parse_policy(p) for p in policies)
+        given = tuple(policies)
+        for policy in given:
+            rule = "names, PolicySpec(name, factory=...) for a policy of yours, or a mapping of names to factories"
+            require(isinstance(policy, (str, PolicySpec)), "policies", rule, policy)
+        specs = tuple(p if isinstance(p, PolicySpec) else parse_policy(p) for p in given)
     labels = [spec.label for spec in specs]
     require(len(labels) > 0, "policies", "at least one", labels)
     require(len(set(labels)) == len(labels), "policies", "all different", labels)
