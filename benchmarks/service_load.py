@@ -213,6 +213,15 @@ def memory(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
+def wait_until_ready(http: httpx.Client, pause: float) -> None:
+    """Ask a server again after every pause until it says that it is ready."""
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if http.get("/readyz").status_code == 200:
+                return
+        time.sleep(pause)
+
+
 @contextlib.contextmanager
 def server(kind: str, database: str, window: float) -> Iterator[tuple[int, int]]:
     """A server of one kind with the experiment on it: its port and process."""
@@ -222,11 +231,7 @@ def server(kind: str, database: str, window: float) -> Iterator[tuple[int, int]]
     process = subprocess.Popen([*command, "--quiet"], env=environment)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as http:
-            while True:
-                with contextlib.suppress(httpx.TransportError):
-                    if http.get("/readyz").status_code == 200:
-                        break
-                time.sleep(0.1)
+            wait_until_ready(http, 0.1)
             _begin(http, window)
         yield port, process.pid
     finally:

@@ -9,7 +9,6 @@ half a millisecond each.  The file is kept: a second call finds it and measures 
 
 import argparse
 import asyncio
-import contextlib
 import math
 import os
 import signal
@@ -20,7 +19,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-from benchmarks.service_load import memory
+from benchmarks.service_load import memory, wait_until_ready
 from sqlalchemy import select
 from tests.service.server import free_port
 
@@ -128,11 +127,7 @@ def serve(address: str) -> None:
     start = time.monotonic()
     process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as http:
-        while True:
-            with contextlib.suppress(httpx.TransportError):
-                if http.get("/readyz").status_code == 200:
-                    break
-            time.sleep(0.02)
+        wait_until_ready(http, 0.02)
         ready = time.monotonic() - start
         body = {"context": {"basket": 1.0, "returning": True}}
         http.post(f"/v1/experiments/{NAME}/decisions", json=body).raise_for_status()

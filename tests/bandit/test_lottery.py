@@ -15,6 +15,7 @@ from polyarm.bandit.lottery import (
     arms_at,
     digest,
     draw_arm,
+    drawn,
     rng_at,
     ticket,
     tickets,
@@ -65,6 +66,8 @@ def test_edges_belong_to_one_arm_each() -> None:
     shares = with_places([0.25, 0.0, 0.75])
     quarter = PLACES // 4
     assert [arm_at(place, shares) for place in (0, quarter - 1, quarter, PLACES - 1)] == [0, 0, 2, 2]
+    edges = (0, quarter - 1, quarter, PLACES - 1)
+    assert [drawn([0.25, 0.0, 0.75], place) for place in edges] == [(shares, arm) for arm in (0, 0, 2, 2)]
     places = np.array([0, quarter - 1, quarter, PLACES - 1])
     assert arms_at(places, np.array([shares] * 4)).tolist() == [0, 0, 2, 2]
 

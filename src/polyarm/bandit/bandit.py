@@ -171,13 +171,10 @@ class Bandit:
         with self._lock:
             mask = self._mask(eligible)
             name = new_id() if id is None else self._new_name(id)
-            if self._all_seen:
-                x = self._schema.features(codes, self._origins, self._scales)
-                p, arm, row = self._decided(self._learner, name, x, mask)
-            else:
-                origins = self._schema.origins_after(self._origins, codes[None])
-                x = self._schema.features(codes, origins)
-                p, arm, row = self._decided(self._learner, name, x, mask)
+            origins = self._origins if self._all_seen else self._schema.origins_after(self._origins, codes[None])
+            x = self._schema.features(codes, origins, self._scales if self._all_seen else None)
+            p, arm, row = self._decided(self._learner, name, x, mask)
+            if not self._all_seen:
                 self._see(origins)
             n_learnt = self._learner.n_learnt
             self._recent[len(self._ledger.ids)] = x
@@ -230,7 +227,7 @@ class Bandit:
         with self._lock:
             if not self._is_open(name, y):
                 return False
-            self._learner.learn_one(*self._lesson(self._ledger.open[name], y))
+            self._learner.learn([self._lesson(self._ledger.open[name], y)])
             self._ledger.close(name, y, self.n_learnt - 1)
             self._note([name])
             return True

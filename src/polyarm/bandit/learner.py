@@ -49,18 +49,8 @@ class Learner:
         except BaseException:
             self._go_back(start)
             raise
-        self._copy_now_and_then()
-
-    def learn_one(self, x: Array, arm: int, reward: float) -> None:
-        """Learn one reward, or leave everything as it was."""
-        try:
-            self._learn(x, arm, reward)
-        except InvalidArgument:
-            raise
-        except BaseException:
-            self._go_back(self.n_learnt)
-            raise
-        self._copy_now_and_then()
+        if self.n_learnt - self._kept_at >= max(SHORTEST, self.n_learnt // 8):
+            self._copy_now()
 
     def add_arm(self) -> None:
         """Make room for one more arm, which starts from what the arms share."""
@@ -86,10 +76,6 @@ class Learner:
         self.state = self.policy.update(self.state, x, arm, reward, rng)
         self._since.append((x, arm, reward))
         self.n_learnt += 1
-
-    def _copy_now_and_then(self) -> None:
-        if self.n_learnt - self._kept_at >= max(SHORTEST, self.n_learnt // 8):
-            self._copy_now()
 
     def _copy_now(self) -> None:
         self._kept, self._kept_at = copied(self.state), self.n_learnt

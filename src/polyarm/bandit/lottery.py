@@ -49,9 +49,13 @@ def with_places(probabilities: Sequence[float]) -> list[float]:
 
     Every number is rounded up, and what that adds is taken from the largest one.
     """
+    return [share / PLACES for share in _shares(probabilities)]
+
+
+def _shares(probabilities: Sequence[float]) -> list[int]:
     places = [math.ceil(probability * PLACES) for probability in probabilities]
     places[places.index(max(places))] += PLACES - sum(places)
-    return [place / PLACES for place in places]
+    return places
 
 
 def with_places_many(probabilities: Array) -> Array:
@@ -72,19 +76,18 @@ def arm_at(place: int, probabilities: Sequence[float]) -> int:
 
 
 def drawn(probabilities: Sequence[float], place: int) -> tuple[list[float], int]:
-    """`with_places` and `arm_at` in one go."""
-    places = [math.ceil(probability * PLACES) for probability in probabilities]
-    places[places.index(max(places))] += PLACES - sum(places)
+    """The probabilities as `with_places` gives them, and the arm whose share of the places holds this one."""
+    shares = _shares(probabilities)
     edge, arm = 0, -1
     while edge <= place:
         arm += 1
-        edge += places[arm]
-    return [share / PLACES for share in places], arm
+        edge += shares[arm]
+    return [share / PLACES for share in shares], arm
 
 
 def draw_arm(seed: int, decision_id: str, probabilities: Sequence[float]) -> int:
     """Arm of a decision: a function of seed, id and probabilities alone, so that anybody can draw it again."""
-    return arm_at(ticket(seed, decision_id), with_places(probabilities))
+    return drawn(probabilities, ticket(seed, decision_id))[1]
 
 
 def arms_at(places: IntArray, probabilities: Array) -> IntArray:

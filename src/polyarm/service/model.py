@@ -110,8 +110,7 @@ class Model:
             least, n = settings.min_propensity, sum(may)
             shares = [(1 - n * least) * share + least if ok else 0.0 for share, ok in zip(q, may, strict=True)]
             stream = "bandit"
-        exact = lottery.with_places(shares)
-        arm = lottery.arm_at(lottery.ticket_in(bits), exact)
+        exact, arm = lottery.drawn(shares, lottery.ticket_in(bits))
         return Draw(self.arms[arm], exact[arm], dict(zip(self.arms, exact, strict=True)), stream)
 
     def _held_out(self, may: Sequence[bool], control: str | None) -> list[float]:
