@@ -179,14 +179,18 @@ def require_finite(values: Array, name: str) -> None:
         raise InvalidArgument(f"{name} must be finite, got {values[where]}{place}")
 
 
-def require_reward(reward: float, name: str = "reward") -> float:
-    """Reward as a finite float of sane size; one that is smaller than 1e-100 is 0."""
+def _as_number(reward: float, name: str) -> float:
     if isinstance(reward, np.ma.MaskedArray):
         require_no_mask(reward, name)
     try:
-        y = float(reward)
+        return float(reward)
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be a number, got {shown(reward)}") from None
+
+
+def require_reward(reward: float, name: str = "reward") -> float:
+    """Reward as a finite float of sane size; one that is smaller than 1e-100 is 0."""
+    y = reward if type(reward) is float else _as_number(reward, name)
     if REWARD_NOTHING <= y <= REWARD_LIMIT or -REWARD_LIMIT <= y <= -REWARD_NOTHING:
         return y
     if -REWARD_NOTHING < y < REWARD_NOTHING:

@@ -1,5 +1,6 @@
 """The arm is drawn from the very probabilities that are logged, and anybody can draw it again."""
 
+import math
 import os
 import uuid
 
@@ -9,7 +10,6 @@ from scipy import stats
 
 from polyarm.bandit.identity import new_id, new_ids, require_id
 from polyarm.bandit.lottery import (
-    PLACES,
     KeyedStream,
     arm_at,
     arms_at,
@@ -19,10 +19,10 @@ from polyarm.bandit.lottery import (
     rng_at,
     ticket,
     tickets,
-    with_places,
     with_places_many,
 )
-from polyarm.errors import InvalidArgument
+from polyarm.errors import InvalidArgument, NumericalFailure
+from polyarm.kernels.lottery import PLACES
 
 RARE = [5e-4, 0.2495, 0.25, 0.5]
 
@@ -52,24 +52,60 @@ def test_probabilities_become_exact_shares_of_the_places() -> None:
     shares = with_places_many(rows)
     assert ((shares * PLACES).astype(np.int64).sum(axis=1) == PLACES).all()
     assert np.abs(shares - rows).max() < 8 / PLACES
-    assert [with_places(row) for row in rows.tolist()] == shares.tolist()
+    assert [drawn(row, np.ones(6, np.bool_), 0.0, 0)[0].tolist() for row in rows] == shares.tolist()
     assert with_places_many(shares).tolist() == shares.tolist(), "drawing from what was logged draws from the same"
 
 
 def test_no_probability_is_lost_in_rounding() -> None:
-    assert with_places([1e-300, 1.0])[0] == 2.0**-53
-    assert with_places([0.0, 1.0]) == [0.0, 1.0]
-    assert min(with_places([0.05, 0.95])) >= 0.05
+    assert with_places_many(np.array([[1e-300, 1.0]]))[0, 0] == 2.0**-53
+    assert with_places_many(np.array([[0.0, 1.0]])).tolist() == [[0.0, 1.0]]
+    assert with_places_many(np.array([[0.05, 0.95]])).min() >= 0.05
 
 
 def test_edges_belong_to_one_arm_each() -> None:
-    shares = with_places([0.25, 0.0, 0.75])
+    shares = [0.25, 0.0, 0.75]
     quarter = PLACES // 4
     assert [arm_at(place, shares) for place in (0, quarter - 1, quarter, PLACES - 1)] == [0, 0, 2, 2]
     edges = (0, quarter - 1, quarter, PLACES - 1)
-    assert [drawn([0.25, 0.0, 0.75], place) for place in edges] == [(shares, arm) for arm in (0, 0, 2, 2)]
+    for place, arm in zip(edges, (0, 0, 2, 2), strict=True):
+        exact, found = drawn(np.array(shares), np.ones(3, np.bool_), 0.0, place)
+        assert (exact.tolist(), found) == (shares, arm)
     places = np.array([0, quarter - 1, quarter, PLACES - 1])
     assert arms_at(places, np.array([shares] * 4)).tolist() == [0, 0, 2, 2]
+
+
+def places_by_hand(q: list[float], eligible: list[bool], least: float) -> list[int]:
+    """What every arm gets of the places, in whole numbers."""
+    if least > 0:
+        n = sum(eligible)
+        q = [(1 - n * least) * share + least if may else 0.0 for share, may in zip(q, eligible, strict=True)]
+    places = [math.ceil(share * PLACES) for share in q]
+    places[places.index(max(places))] += PLACES - sum(places)
+    return places
+
+
+def test_the_draw_agrees_with_whole_numbers() -> None:
+    rng = np.random.default_rng(1)
+    for turn in range(300):
+        n = int(rng.integers(1, 9))
+        eligible = rng.random(n) < 0.7
+        eligible[rng.integers(n)] = True
+        q = np.where(eligible, rng.dirichlet(np.full(n, 0.1)) + 1e-12, 0.0)
+        q /= q.sum()
+        least = (0.0, 1e-5, 0.9 / n)[turn % 3]
+        place = int(rng.integers(PLACES))
+        exact, arm = drawn(q, eligible, least, place)
+        places = places_by_hand(q.tolist(), eligible.tolist(), least)
+        edges = np.cumsum(places)
+        assert exact.tolist() == [share / PLACES for share in places]
+        assert edges[arm] > place >= edges[arm] - places[arm]
+        assert eligible[arm]
+
+
+@pytest.mark.parametrize("q", [[0.5, 0.6], [0.5, math.nan], [1.5, -0.5], [0.0, 0.0]])
+def test_what_is_no_distribution_is_refused(q: list[float]) -> None:
+    with pytest.raises(NumericalFailure, match="must be a distribution"):
+        drawn(np.array(q), np.ones(2, np.bool_), 0.0, 0)
 
 
 @pytest.mark.parametrize("seed", [0, 2**64 - 1])
@@ -77,7 +113,7 @@ def test_frequencies_are_the_probabilities_also_for_a_rare_arm(seed: int) -> Non
     n = 100_000
     places = tickets(seed, [f"decision {i}" for i in range(n)])
     assert places[17] == ticket(seed, "decision 17")
-    counts = np.bincount(arms_at(places, np.tile(with_places(RARE), (n, 1))), minlength=4)
+    counts = np.bincount(arms_at(places, np.tile(with_places_many(np.array([RARE])), (n, 1))), minlength=4)
     assert stats.chisquare(counts, n * np.array(RARE)).pvalue > 1e-3
     planted = np.bincount((places * 4) // PLACES, minlength=4)
     assert stats.chisquare(planted, n * np.array(RARE)).pvalue < 1e-4

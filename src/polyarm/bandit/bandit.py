@@ -25,7 +25,6 @@ from polyarm.bandit.tables import codes_of
 from polyarm.errors import (
     Conflict,
     InvalidArgument,
-    NumericalFailure,
     UnknownArm,
     UnknownDecision,
     require,
@@ -117,8 +116,9 @@ class Bandit:
         self._learner = learner
         self._ledger = ledger
         self._see(origins)
-        self._recent: dict[int, Array] = {}  # what the model saw in the last open rows, for a reward that comes soon
-        self._stream = lottery.KeyedStream()
+        self._recent: dict[int, tuple[Array, int]] = {}  # what the model saw in the last open rows, and their arms
+        self._digest, self._stream = lottery.Digest(settings.seed), lottery.KeyedStream()
+        self._least = float(settings.min_propensity)
         self._judges = settings.objective == "mean"  # then a policy may give its means with its probabilities
         self._lock = threading.RLock()
         self._name_arms()
@@ -173,26 +173,17 @@ class Bandit:
             name = new_id() if id is None else self._new_name(id)
             origins = self._origins if self._all_seen else self._schema.origins_after(self._origins, codes[None])
             x = self._schema.features(codes, origins, self._scales if self._all_seen else None)
-            p, arm, row = self._decided(self._learner, name, x, mask)
+            p, arm, means = self._decided(self._learner, name, x, mask)
             if not self._all_seen:
                 self._see(origins)
             n_learnt = self._learner.n_learnt
-            self._recent[len(self._ledger.ids)] = x
+            self._recent[len(self._ledger.ids)] = (x, arm)
             if len(self._recent) > RECENT:
                 del self._recent[next(iter(self._recent))]
-            self._ledger.add_one(name, codes, mask, p, row, arm, n_learnt, time.time_ns())
+            self._ledger.add_one(name, codes, mask, p, means, arm, n_learnt, time.time_ns())
             if self.settings.max_pending is not None:
                 self._drop_beyond()
-            means: list[float] | None = None if row is None else row.tolist()
-            return Decision(
-                name,
-                self._names[arm],
-                p[arm],
-                dict(zip(self._names, p, strict=True)),
-                None if means is None else dict(zip(self._names, means, strict=True)),
-                n_learnt,
-                self._schema.context(codes),
-            )
+            return Decision((name, self._names, arm, p, means, n_learnt, self._schema, codes))
 
     def choose_many(
         self, contexts: Any, *, eligible: Iterable[str] | None = None, ids: Sequence[str] | None = None
@@ -225,11 +216,13 @@ class Bandit:
         y = require_reward(reward)
         name = _name_of(decision)
         with self._lock:
-            if not self._is_open(name, y):
-                return False
-            self._learner.learn([self._lesson(self._ledger.open[name], y)])
-            self._ledger.close(name, y, self.n_learnt - 1)
-            self._note([name])
+            row = self._ledger.open.get(name)
+            if row is None:
+                return self._is_open(name, y)
+            self._learner.learn((self._lesson(row, y),))
+            self._ledger.close(name, y, self._learner.n_learnt - 1)
+            if self._folder is not None:
+                self._note([name])
             return True
 
     def learn_many(self, decisions: Iterable[Named], rewards: ArrayLike) -> list[bool]:
@@ -289,16 +282,12 @@ class Bandit:
             ledger = self._ledger
             arm = int(ledger.column("arms")[row])
             names = self._names[: self._n_arms_at(row)]
-            p, means = ledger.column("probabilities")[row].tolist(), ledger.column("means")[row].tolist()
-            return Decision(
-                id,
-                self._names[arm],
-                p[arm],
-                dict(zip(names, p, strict=False)),
-                None if np.isnan(means[0]) else dict(zip(names, means, strict=False)),
-                int(ledger.column("seen")[row]),
-                self._schema.context(ledger.column("codes")[row]),
+            p, means, codes = (
+                ledger.column(name)[row, :n].copy()
+                for name, n in (("probabilities", len(names)), ("means", len(names)), ("codes", None))
             )
+            known = None if np.isnan(means[0]) else means
+            return Decision((id, names, arm, p, known, int(ledger.column("seen")[row]), self._schema, codes))
 
     def reward(self, decision: Named) -> float | None:
         """The reward that was learnt for a decision; None while it is open or dropped."""
@@ -325,18 +314,10 @@ class Bandit:
             else:
                 xs = self._schema.features_many(codes, self._origins)
                 shares, arms, all_means = self._decided_many(learner, ledger.ids[rows], xs, mask)
-                p, arm = shares[row - rows.start].tolist(), int(arms[row - rows.start])
+                p, arm = shares[row - rows.start], int(arms[row - rows.start])
                 means = None if all_means is None else all_means[row - rows.start]
-            names = self._names[: learner.n_arms]
-            return Decision(
-                name,
-                self._names[arm],
-                p[arm],
-                dict(zip(names, p, strict=True)),
-                None if means is None else dict(zip(names, means.tolist(), strict=True)),
-                learner.n_learnt,
-                self._schema.context(codes[row - rows.start]),
-            )
+            names, seen = self._names[: learner.n_arms], codes[row - rows.start]
+            return Decision((name, names, arm, p, means, learner.n_learnt, self._schema, seen))
 
     def add_arm(self, name: str) -> None:
         """Take in a new arm, which starts from what the arms share."""
@@ -554,31 +535,23 @@ class Bandit:
         return False
 
     def _lesson(self, row: int, reward: float) -> tuple[Array, int, float]:
+        recent = self._recent.pop(row, None)
+        if recent is not None:
+            return *recent, reward
         codes, arm = self._ledger.played(row)
-        x = self._recent.pop(row, None)
-        return self._schema.features(codes, self._origins, self._scales) if x is None else x, arm, reward
+        return self._schema.features(codes, self._origins, self._scales), arm, reward
 
-    def _shares(self, q: Array, mask: Mask) -> list[float]:
-        """The probabilities that the arm is drawn from, but for the lottery's rounding."""
-        shares: list[float] = q.tolist()
-        least = self.settings.min_propensity
-        _require_distribution(sum(shares), min(shares))
-        if least > 0:
-            n = int(mask.sum())
-            shares = [(1 - n * least) * share + least if can else 0.0 for share, can in zip(shares, mask, strict=True)]
-        return shares
-
-    def _decided(self, learner: Learner, name: str, x: Array, mask: Mask) -> tuple[list[float], int, Array | None]:
+    def _decided(self, learner: Learner, name: str, x: Array, mask: Mask) -> tuple[Array, int, Array | None]:
         """Probabilities, arm and expected rewards of the decision of that name."""
-        bits = lottery.digest(self.settings.seed, name)
+        bits = self._digest.of(name)
         policy: Any = learner.policy
         some = None if (mask is self._active and self._all_active) or mask.all() else mask
         if self._judges and hasattr(policy, "judge"):
             q, means = policy.judge(learner.state, x, self._stream.at(bits), some)
         else:
-            q = policy.probabilities(learner.state, x, self._stream.at(bits), some)
+            q = np.ascontiguousarray(policy.probabilities(learner.state, x, self._stream.at(bits), some), np.float64)
             means = _means_of(policy, learner.state, x)
-        return *lottery.drawn(self._shares(q, mask), lottery.ticket_in(bits)), means
+        return *lottery.drawn(q, mask, self._least, lottery.ticket_in(bits)), means
 
     def _decided_many(
         self, learner: Learner, names: Sequence[str], xs: Array, mask: Mask
@@ -587,7 +560,7 @@ class Bandit:
         if not names:
             return np.empty((0, len(mask))), np.empty(0, np.int64), None
         seed, least, policy = self.settings.seed, self.settings.min_propensity, learner.policy
-        rng, some = self._stream.at(lottery.digest(seed, names[0])), None if mask.all() else mask
+        rng, some = self._stream.at(self._digest.of(names[0])), None if mask.all() else mask
         judge: Any = policy
         if self._judges and hasattr(judge, "judge_many"):
             q, means = judge.judge_many(learner.state, xs, rng, some)
@@ -595,7 +568,7 @@ class Bandit:
             q = policy.probabilities_many(learner.state, xs, rng, some)
             each = [_means_of(policy, learner.state, x) for x in xs]
             means = None if each[0] is None else np.stack(each)  # type: ignore[arg-type]
-        _require_distribution(float(q.sum(axis=1).min()), float(q.min()))
+        lottery.require_distribution(float(q.sum(axis=1).min()), float(q.min()))
         if least > 0:
             q = np.where(mask, (1 - mask.sum() * least) * q + least, 0.0)
         p = lottery.with_places_many(q)
@@ -650,8 +623,3 @@ def _means_of(policy: AnyPolicy, state: Any, x: Array) -> Array | None:
         return None
     means: Array = inner.engine.expected_means(inner.engine_state(state), x)
     return means
-
-
-def _require_distribution(total: float, least: float) -> None:
-    if not (abs(total - 1.0) < 1e-9 and least >= 0.0):
-        raise NumericalFailure(f"probabilities must be a distribution, got a sum of {total} and a least one of {least}")

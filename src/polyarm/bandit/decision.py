@@ -1,7 +1,7 @@
 """A decision, and many of them made at once."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -9,18 +9,12 @@ from polyarm.bandit.features import Schema
 from polyarm.tables import Table, to_html
 from polyarm.types import Array, IntArray
 
+Told = tuple[str, tuple[str, ...], int, Array, Array | None, int, Schema, Array]
+"""Id, names of the arms, number of the arm, probabilities, means, rewards learnt before, schema and codes."""
 
-@dataclass(frozen=True, slots=True)
+
 class Decision:
     """What was decided, and with which probability.
-
-    id             names it; its reward is learnt by this name
-    arm            the arm to play
-    propensity     the exact probability with which it was drawn
-    probabilities  of every arm, 0 for those that were not eligible
-    means          expected reward of every arm at that time; None where the policy has no model of them
-    n_learnt       rewards learnt before it
-    context        the context by column; None without one
 
     >>> from polyarm import Bandit
     >>> decision = Bandit(["red", "blue"], policy="uniform", seed=7).choose(id="visit-1")
@@ -28,13 +22,72 @@ class Decision:
     ('visit-1', 0.5, ['blue', 'red'])
     """
 
-    id: str
-    arm: str
-    propensity: float
-    probabilities: Mapping[str, float]
-    means: Mapping[str, float] | None
-    n_learnt: int
-    context: Mapping[str, Any] | None
+    __slots__ = ("_told",)  # dictionaries are made when somebody asks: most decisions are just played and learnt
+    _told: Told
+
+    def __init__(self, told: Told) -> None:
+        object.__setattr__(self, "_told", told)
+
+    @property
+    def id(self) -> str:
+        """Names the decision; its reward is learnt by this name."""
+        return self._told[0]
+
+    @property
+    def arm(self) -> str:
+        """The arm to play."""
+        return self._told[1][self._told[2]]
+
+    @property
+    def propensity(self) -> float:
+        """The exact probability with which the arm was drawn."""
+        return float(self._told[3][self._told[2]])
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """Probability of every arm, 0 for those that were not eligible."""
+        return dict(zip(self._told[1], self._told[3].tolist(), strict=True))
+
+    @property
+    def means(self) -> dict[str, float] | None:
+        """Expected reward of every arm at that time; None where the policy has no model of them."""
+        means = self._told[4]
+        return None if means is None else dict(zip(self._told[1], means.tolist(), strict=True))
+
+    @property
+    def n_learnt(self) -> int:
+        """Rewards learnt before the decision."""
+        return self._told[5]
+
+    @property
+    def context(self) -> dict[str, Any] | None:
+        """The context by column; None without one."""
+        return self._told[6].context(self._told[7])
+
+    def _fields(self) -> dict[str, Any]:
+        names = ("id", "arm", "propensity", "probabilities", "means", "n_learnt", "context")
+        return {name: getattr(self, name) for name in names}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all that can be read of the two is equal."""
+        return self._fields() == other._fields() if isinstance(other, Decision) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"Decision({', '.join(f'{name}={value!r}' for name, value in self._fields().items())})"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse: a decision was made."""
+        raise AttributeError(f"{name} of a decision cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        """Refuse: a decision was made."""
+        raise AttributeError(f"{name} of a decision cannot be deleted")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Decision, (self._told,)
 
     def _repr_html_(self) -> str:
         means = self.means or {}
@@ -79,12 +132,7 @@ class Decisions(Sequence[Decision]):
         """One decision, or a list of some."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return Decision(
-            self.ids[index],
-            self._names[self._places[index]],
-            float(self.propensities[index]),
-            dict(zip(self._names, self.probabilities[index].tolist(), strict=True)),
-            None if self.means is None else dict(zip(self._names, self.means[index].tolist(), strict=True)),
-            self.n_learnt,
-            self._schema.context(self._codes[index]),
-        )
+        means = None if self.means is None else self.means[index]
+        arm, codes = int(self._places[index]), self._codes[index]
+        shares = self.probabilities[index]
+        return Decision((self.ids[index], self._names, arm, shares, means, self.n_learnt, self._schema, codes))

@@ -23,6 +23,7 @@ from polyarm.errors import InvalidArgument, require, require_count, require_posi
 from polyarm.types import Array
 
 MISSING = math.nan
+NUMBER = np.dtype(np.float64)
 FLAGS = {False: 0.0, True: 1.0}  # 0 and 1 are equal to these, and their hashes too
 
 
@@ -269,9 +270,9 @@ class Schema:
         if (
             self.numeric
             and isinstance(context, np.ndarray)
-            and context.dtype == np.float64
-            and context.shape == (len(self.names),)
-            and np.vdot(context, context) < math.inf  # a huge number may fail too: it is looked at by itself
+            and context.dtype is NUMBER
+            and context.shape == (len(self.columns),)
+            and context.dot(context) < math.inf  # a huge number may fail too: it is looked at by itself
         ):
             return context.copy()
         values = self._values(context)
@@ -335,7 +336,8 @@ class Schema:
     def features(self, codes: Array, origins: Array, scales: Array | None = None) -> Array:
         """What the model sees of one context, (n_features,); `scales` saves the time of finding them."""
         if self.numeric:
-            x = (codes - origins) / (self.scales(origins) if scales is None else scales)
+            x = codes - origins
+            x /= self.scales(origins) if scales is None else scales
             return x if len(x) and not self.constant else np.append(x, 1.0)
         out: list[float] = []
         pairs = zip(self.columns.values(), codes.tolist(), origins.tolist(), strict=True)

@@ -3,15 +3,16 @@
 import os
 import struct
 import threading
-import time
+from collections.abc import Iterator
+from time import time_ns
 
 from polyarm.errors import require
 
 LONGEST = 200
-_LOW_BITS, _STEP_BITS, _POOL_BYTES = 62, 40, 4096
-_PAIR = struct.Struct(">QQ")
+_LOW_BITS, _STEP, _VARIANT = 62, (1 << 40) - 1, 1 << 63
+_POOL = struct.Struct("512Q")
 _lock = threading.Lock()
-_pool, _at = b"", 0  # random bytes, and how many of them are used: asking the system for many at once is quicker
+_pool: Iterator[int] = iter(())  # random words of 64 bits: asking the system for many at once is quicker
 _high, _low, _head = 0, 0, ""  # 48 bits of milliseconds and 12 random ones; 62 random ones; the first as text
 
 
@@ -31,30 +32,38 @@ def new_ids(n: int) -> list[str]:
 
 
 def _next_id() -> str:
-    global _pool, _at, _high, _low, _head
-    if _at == len(_pool):
-        _pool, _at = os.urandom(_POOL_BYTES), 0
-    first, second = _PAIR.unpack_from(_pool, _at)
-    _at += _PAIR.size
-    now = time.time_ns() // 1_000_000 << 12
-    high = _high
-    if now > high:
-        high, _low = now | first >> 52, second >> 2
+    global _high, _low
+    word, now = _random_word(), time_ns() // 1_000_000 << 12
+    if now > _high:
+        _set_high(now | word >> 52)
+        _low = _random_word() >> 2
     else:
-        _low += 1 + (first & (1 << _STEP_BITS) - 1)
+        _low += 1 + (word & _STEP)
         if _low >> _LOW_BITS:
-            high, _low = high + 1, _low - (1 << _LOW_BITS)
-    if high != _high:
-        digits = f"{high:015x}"
-        _high, _head = high, f"{digits[:8]}-{digits[8:12]}-7{digits[12:]}"
-    tail = f"{_low | 1 << 63:016x}"
-    return f"{_head}-{tail[:4]}-{tail[4:]}"
+            _set_high(_high + 1)
+            _low -= 1 << _LOW_BITS
+    return f"{_head}-{(_low | _VARIANT).to_bytes(8, 'big').hex('-', 6)}"
+
+
+def _set_high(high: int) -> None:
+    global _high, _head
+    digits = f"{high:015x}"
+    _high, _head = high, f"{digits[:8]}-{digits[8:12]}-7{digits[12:]}"
+
+
+def _random_word() -> int:
+    global _pool
+    word = next(_pool, -1)
+    if word < 0:
+        _pool = iter(_POOL.unpack(os.urandom(_POOL.size)))
+        word = next(_pool)
+    return word
 
 
 def _forget() -> None:
     """In a forked child: random bytes of its own, or it would give the ids that its parent gives."""
-    global _pool, _at, _lock, _low
-    _pool, _at, _lock = b"", 0, threading.Lock()
+    global _pool, _lock, _low
+    _pool, _lock = iter(()), threading.Lock()
     _low = min(_low + int.from_bytes(os.urandom(7), "big"), (1 << _LOW_BITS) - 1)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyarm.bandit.lottery import KeyedStream, digest
+from polyarm.bandit.lottery import Digest, KeyedStream
 from polyarm.errors import InvalidArgument
 from polyarm.types import AnyPolicy, Array
 
@@ -32,8 +32,7 @@ class Learner:
 
     def __init__(self, policy: AnyPolicy, state: Any, seed: int, n_learnt: int = 0, n_arms: int = 1) -> None:
         self.policy, self.state, self.n_learnt, self.n_arms = policy, state, n_learnt, n_arms
-        self._seed = seed
-        self._stream = KeyedStream()
+        self._digest, self._stream = Digest(seed, "learning"), KeyedStream()
         self._copy_now()
 
     def learn(self, lessons: Iterable[Lesson]) -> None:
@@ -72,7 +71,7 @@ class Learner:
         policy.probabilities(self.state, np.ones(context_dim), self._stream.at(bytes(64)))
 
     def _learn(self, x: Array, arm: int, reward: float) -> None:
-        rng = self._stream.at(digest(self._seed, str(self.n_learnt), "learning"))
+        rng = self._stream.at(self._digest.of(str(self.n_learnt)))
         self.state = self.policy.update(self.state, x, arm, reward, rng)
         self._since.append((x, arm, reward))
         self.n_learnt += 1

@@ -90,7 +90,7 @@ class Ledger:
         name: str,
         codes: Array,
         eligible: NDArray[np.bool_],
-        probabilities: Sequence[float],
+        probabilities: Array,
         means: Array | None,
         arm: int,
         n_learnt: int,

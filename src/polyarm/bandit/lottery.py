@@ -7,24 +7,37 @@ stream  its next 256 bits: where the generator starts that the policy's estimate
 
 import ctypes
 import hashlib
-import math
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from polyarm.types import Array, IntArray, Rng
+from polyarm.errors import NumericalFailure
+from polyarm.kernels import lottery as kernels
+from polyarm.kernels.lottery import CLOSE, PLACES
+from polyarm.types import Array, IntArray, Mask, Rng
 
-PLACES = 2**53
 NO_HALF = bytes(8)
 _PERSON = {"decision": b"polyarm decision", "learning": b"polyarm learning", "looking": b"polyarm looking"}
 
 
 def digest(seed: int, name: str, purpose: str = "decision") -> bytes:
     """64 bytes that only the seed, the name and the purpose decide."""
-    key = seed.to_bytes(8, "little")
-    return hashlib.blake2b(name.encode(), key=key, person=_PERSON[purpose]).digest()
+    return Digest(seed, purpose).of(name)
+
+
+class Digest:
+    """Digests of names for one seed and purpose; the hash of both is begun once."""
+
+    def __init__(self, seed: int, purpose: str = "decision") -> None:
+        self._begun = hashlib.blake2b(key=seed.to_bytes(8, "little"), person=_PERSON[purpose])
+
+    def of(self, name: str) -> bytes:
+        """64 bytes that only the seed, the purpose and the name decide."""
+        begun = self._begun.copy()
+        begun.update(name.encode())
+        return begun.digest()
 
 
 def ticket(seed: int, decision_id: str) -> int:
@@ -39,27 +52,16 @@ def ticket_in(bits: bytes) -> int:
 
 def tickets(seed: int, ids: Sequence[str]) -> IntArray:
     """Places of many decisions, (n,)."""
-    key, person = seed.to_bytes(8, "little"), _PERSON["decision"]
-    start = b"".join(hashlib.blake2b(name.encode(), key=key, person=person).digest()[:8] for name in ids)
+    of = Digest(seed).of
+    start = b"".join(of(name)[:8] for name in ids)
     return (np.frombuffer(start, "<u8") >> np.uint64(11)).astype(np.int64)
 
 
-def with_places(probabilities: Sequence[float]) -> list[float]:
-    """Probabilities as multiples of 2^-53 that sum to one: what the lottery can draw from exactly.
-
-    Every number is rounded up, and what that adds is taken from the largest one.
-    """
-    return [share / PLACES for share in _shares(probabilities)]
-
-
-def _shares(probabilities: Sequence[float]) -> list[int]:
-    places = [math.ceil(probability * PLACES) for probability in probabilities]
-    places[places.index(max(places))] += PLACES - sum(places)
-    return places
-
-
 def with_places_many(probabilities: Array) -> Array:
-    """The same for many distributions, (n, n_arms)."""
+    """Probabilities (n, n_arms) as multiples of 2^-53 that sum to one: what the lottery can draw from exactly.
+
+    Every number is rounded up, and what that adds is taken from the largest one of its row.
+    """
     places = np.ceil(probabilities * PLACES).astype(np.int64)
     places[np.arange(len(places)), places.argmax(axis=1)] += PLACES - places.sum(axis=1)
     return places / PLACES
@@ -75,19 +77,25 @@ def arm_at(place: int, probabilities: Sequence[float]) -> int:
     raise AssertionError("probabilities must sum to one")
 
 
-def drawn(probabilities: Sequence[float], place: int) -> tuple[list[float], int]:
-    """The probabilities as `with_places` gives them, and the arm whose share of the places holds this one."""
-    shares = _shares(probabilities)
-    edge, arm = 0, -1
-    while edge <= place:
-        arm += 1
-        edge += shares[arm]
-    return [share / PLACES for share in shares], arm
+def drawn(probabilities: Array, eligible: Mask, least: float, place: int) -> tuple[Array, int]:
+    """The probabilities (n_arms,) that an arm is drawn from, with at least `least` for the eligible, and the arm."""
+    exact = np.empty(len(probabilities))
+    arm = kernels.draw(probabilities, eligible, least, place, exact)
+    if arm < 0:
+        require_distribution(float(probabilities.sum()), float(probabilities.min()))
+    return exact, arm
+
+
+def require_distribution(total: float, least: float) -> None:
+    """Raise unless numbers with this sum and this least one are probabilities."""
+    if not (abs(total - 1.0) < CLOSE and least >= 0.0):
+        raise NumericalFailure(f"probabilities must be a distribution, got a sum of {total} and a least one of {least}")
 
 
 def draw_arm(seed: int, decision_id: str, probabilities: Sequence[float]) -> int:
     """Arm of a decision: a function of seed, id and probabilities alone, so that anybody can draw it again."""
-    return drawn(probabilities, ticket(seed, decision_id))[1]
+    shares = np.array(probabilities, np.float64)
+    return drawn(shares, np.ones(len(shares), np.bool_), 0.0, ticket(seed, decision_id))[1]
 
 
 def arms_at(places: IntArray, probabilities: Array) -> IntArray:

@@ -53,7 +53,7 @@ class Model:
         self.settings, self.learner, self.origins = settings, learner, origins
         self.arms = tuple(arms)
         self._since: tuple[int, ...] = (0,) * len(settings.arms)
-        self._stream = lottery.KeyedStream()
+        self._digest, self._stream = lottery.Digest(settings.seed), lottery.KeyedStream()
 
     @classmethod
     def new(cls, asked: ExperimentSettings) -> "Model":
@@ -99,18 +99,18 @@ class Model:
         self, decision: str, context: Mapping[str, Any], eligible: Sequence[str], settings: ExperimentSettings
     ) -> Draw:
         """An arm for a decision: a function of the model, the context, the settings and the decision's id."""
-        bits = lottery.digest(self.settings.seed, decision)
+        bits = self._digest.of(decision)
         may = [arm in eligible for arm in self.arms]
         if int.from_bytes(bits[HOLDOUT_BYTES], "little") < settings.holdout * 2**64:
-            shares, stream = self._held_out(may, settings.control), "holdout"
+            shares, least, stream = np.array(self._held_out(may, settings.control)), 0.0, "holdout"
         else:
             x = self.features(context)
             mask = None if all(may) else np.array(may)
-            q = self.learner.policy.probabilities(self.learner.state, x, self._stream.at(bits), mask).tolist()
-            least, n = settings.min_propensity, sum(may)
-            shares = [(1 - n * least) * share + least if ok else 0.0 for share, ok in zip(q, may, strict=True)]
-            stream = "bandit"
-        exact, arm = lottery.drawn(shares, lottery.ticket_in(bits))
+            shares = self.learner.policy.probabilities(self.learner.state, x, self._stream.at(bits), mask)
+            least, stream = float(settings.min_propensity), "bandit"
+        q, place = np.ascontiguousarray(shares, np.float64), lottery.ticket_in(bits)
+        p, arm = lottery.drawn(q, np.array(may), least, place)
+        exact: list[float] = p.tolist()
         return Draw(self.arms[arm], exact[arm], dict(zip(self.arms, exact, strict=True)), stream)
 
     def _held_out(self, may: Sequence[bool], control: str | None) -> list[float]:
