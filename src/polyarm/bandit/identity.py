@@ -3,8 +3,8 @@
 import os
 import struct
 import threading
+import time
 from collections.abc import Iterator
-from time import time_ns
 
 from polyarm.errors import require
 
@@ -33,7 +33,7 @@ def new_ids(n: int) -> list[str]:
 
 def _next_id() -> str:
     global _high, _low
-    word, now = _random_word(), time_ns() // 1_000_000 << 12
+    word, now = _random_word(), time.time_ns() // 1_000_000 << 12
     if now > _high:
         _set_high(now | word >> 52)
         _low = _random_word() >> 2
