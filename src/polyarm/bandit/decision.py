@@ -14,7 +14,7 @@ Told = tuple[str, tuple[str, ...], int, Array, Array | None, int, Schema, Array]
 
 
 class Decision:
-    """What was decided, and with which probability.
+    """What was decided, and with which probability; `Bandit.choose` makes it.
 
     >>> from polyarm import Bandit
     >>> decision = Bandit(["red", "blue"], policy="uniform", seed=7).choose(id="visit-1")
@@ -69,7 +69,6 @@ class Decision:
         return {name: getattr(self, name) for name in names}
 
     def __eq__(self, other: object) -> bool:
-        """Whether all that can be read of the two is equal."""
         return self._fields() == other._fields() if isinstance(other, Decision) else NotImplemented
 
     def __hash__(self) -> int:
@@ -79,11 +78,9 @@ class Decision:
         return f"Decision({', '.join(f'{name}={value!r}' for name, value in self._fields().items())})"
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse: a decision was made."""
         raise AttributeError(f"{name} of a decision cannot be set")
 
     def __delattr__(self, name: str) -> None:
-        """Refuse: a decision was made."""
         raise AttributeError(f"{name} of a decision cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
