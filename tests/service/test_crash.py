@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from sqlalchemy import func, select
 
 from polyarm.service.database import open_database
 from polyarm.service.rebuild import rebuild
 from polyarm.service.schema import decisions, outcomes, reward_events
+from polyarm.service.writer import PATIENCE
 from tests.service.postgres import Postgres
 from tests.service.proxy import Wire
 from tests.service.server import Server, free_port
@@ -165,6 +167,39 @@ def test_a_cut_wire_to_postgresql_gives_503_and_is_forgotten(postgres: Postgres)
                 time.sleep(0.5)
     finally:
         wire.close()
+    check_nothing_lost(database, load)
+
+
+def backends(database: str) -> list[int]:
+    """Processes of PostgreSQL that serve a database."""
+    name = database.split("?")[0].rsplit("/", 1)[-1]
+    with psycopg.connect(database.replace(f"/{name}?", "/postgres?")) as connection:
+        rows = connection.execute("SELECT pid FROM pg_stat_activity WHERE datname = %s", [name]).fetchall()
+    return [int(row[0]) for row in rows]
+
+
+@slow
+def test_a_silent_postgresql_gives_503_in_bounded_time_and_is_forgotten(postgres: Postgres) -> None:
+    """Its processes are stopped, not ended: the socket stays open, and nobody answers."""
+    database = postgres.create("silent")
+    with Server(database) as server:
+        server.http.post("/v1/experiments", json=SHOP)
+        with Load(server.address) as load:
+            time.sleep(0.7)
+            stopped = backends(database)
+            for process in stopped:
+                os.kill(process, signal.SIGSTOP)
+            try:
+                start = time.monotonic()
+                answer = server.http.post("/v1/experiments/shop/decisions", json={}, timeout=30.0)
+                assert answer.status_code == 503
+                assert "silence" in answer.json()["error"]
+                assert time.monotonic() - start < PATIENCE + 5.0
+            finally:
+                for process in stopped:
+                    os.kill(process, signal.SIGCONT)
+            print(f"back after {until_it_decides(server, 5.0):.2f} s")
+            time.sleep(0.5)
     check_nothing_lost(database, load)
 
 

@@ -22,6 +22,7 @@ from polyarm.service.database import Database, Unavailable
 Result = TypeVar("Result")
 CAPACITY = 4096
 BATCH = 512
+PATIENCE = 10.0  # seconds that a request waits for the database
 COLLISIONS = ("40001", "40P01")  # PostgreSQL: two transactions wanted the same rows in another order
 log = logging.getLogger("polyarm.service")
 
@@ -72,13 +73,13 @@ class Writer:
         """Write one argument together with what else waits; returns after the commit."""
         reply: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._put(Job(write, argument, reply))
-        return await reply
+        return await _in_time(reply)
 
     async def run(self, work: Callable[[Connection], Result]) -> Result:
         """Run a function in a transaction of its own; returns after the commit."""
         reply: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._put(_alone(work, reply))
-        return await reply
+        return await _in_time(reply)
 
     def run_blocking(self, work: Callable[[Connection], Result]) -> Result:
         """As `run`, for threads."""
@@ -140,6 +141,16 @@ class Writer:
             with contextlib.suppress(SQLAlchemyError):  # it may be broken in any way
                 connection.invalidate()
                 connection.close()
+
+
+async def _in_time(reply: "asyncio.Future[Result]") -> Result:
+    """The reply, unless the database falls silent: then it may be written later, and asking again shows whether."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await reply
+    except TimeoutError:
+        rule = f"the database must answer within {PATIENCE:g} seconds, got silence"
+        raise Unavailable(f"{rule}; ask again with the same idempotency key or decision") from None
 
 
 def _alone(work: Callable[[Connection], Result], reply: Any) -> Job[Result]:
