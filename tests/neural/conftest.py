@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("jax", reason="the extra polyarm[neural] is not installed")
+jax = pytest.importorskip("jax", reason="the extra polyarm[neural] is not installed")
 pytest.importorskip("optax", reason="the extra polyarm[neural] is not installed")
 
 
@@ -12,3 +12,14 @@ def numerics() -> Iterator[None]:
 
     with numerics():
         yield
+
+
+@pytest.fixture(autouse=True)
+def quick_compilation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Most tests compile for longer than they compute: only those that play long games let XLA optimise."""
+    long = request.node.path.name == "test_regret.py"
+    jax.config.update("jax_disable_most_optimizations", not long)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
