@@ -21,6 +21,13 @@ def new_figure(n_rows: int = 1, n_columns: int = 1, scale: float = 1.0) -> tuple
     return figure, figure.subplots(n_rows, n_columns, squeeze=False)
 
 
+def png(figure: Any, dpi: int) -> bytes:
+    """The figure as PNG."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=dpi)
+    return content.getvalue()
+
+
 def save(figure: Any, stem: Path, dpi: int = 130) -> None:
     """Write the figure as PNG and PDF beside each other."""
     for suffix in (".png", ".pdf"):
