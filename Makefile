@@ -22,7 +22,7 @@ demo: $(READY)
 	@echo 'Figures and tables: results/demo'
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # what takes too long for every change: run it before a release
 test-long: $(READY)
