@@ -180,3 +180,15 @@ def test_rewards_of_single_values_have_their_probabilities(tmp_path: Path) -> No
     again = Bandit.load(bandit.save(tmp_path / "clicks.polyarm"))
     assert again.to_bytes() == bandit.to_bytes()
     assert again.recompute("59") == bandit.decision("59")
+
+
+def test_a_picture_of_densities_shows_every_arm_whole() -> None:
+    made = Bandit(["near", "far"], policy="linear", seed=3, options={"intercept": False})
+    rng = np.random.default_rng(0)
+    for arm, centre in (("near", 0.0), ("far", 30.0)):
+        made.learn_logged(60, [arm] * 60, rng.normal(centre, 1.0, 60))
+    lines = made.plot_densities().axes[0].lines
+    for line, arm in zip(lines, ("near", "far"), strict=False):
+        x, y = line.get_data()
+        assert (y.max() > 20 * np.array([y[0], y[-1]])).all(), f"the density of {arm} begins and ends near 0"
+        assert np.trapezoid(y, x) == pytest.approx(1.0, abs=0.03)

@@ -14,6 +14,7 @@ from polyarm.tables import Table, shown_cell, to_html
 from polyarm.types import Array, IntArray, Mask
 
 LEVEL = 0.95
+FAR = 3.0  # widths of the usual arm's bulk that a picture goes beyond it
 N_GRID = 161
 N_POINTS = 15  # along a number, for its effect
 N_SAMPLE = 25  # contexts of the past that a summary averages over
@@ -269,15 +270,18 @@ def density_at(look: Look, x: Array, arm: str, number: int, grid: Array) -> Dens
 
 
 def grid_for(look: Look, x: Array, numbers: Sequence[int]) -> Array:
-    """Points over the bulk of what these arms may pay in a context, seen from a few states."""
-    lows, highs = [], []
-    for k, (state, _) in enumerate(look.states()):
-        if k % 10 == 0:
-            for number in numbers:
-                low, high = look.engine.predictive(state, x, number).quantile([0.005, 0.995])
-                lows.append(low)
-                highs.append(high)
-    low, high = np.median(lows), np.median(highs)
+    """Points over the bulk of what these arms may pay in a context, seen from a few states.
+
+    An arm that may pay far more or less than the others is shown in part, or nothing could be seen of them.
+    """
+    ends = [
+        [look.engine.predictive(state, x, number).quantile([0.005, 0.995]) for number in numbers]
+        for k, (state, _) in enumerate(look.states())
+        if k % 10 == 0
+    ]
+    lows, highs = np.median(ends, axis=0).T
+    reach = FAR * float(np.median(highs - lows))
+    low, high = max(lows.min(), np.median(lows) - reach), min(highs.max(), np.median(highs) + reach)
     margin = 0.1 * (high - low) or 1.0
     return np.linspace(low - margin, high + margin, N_GRID)
 
