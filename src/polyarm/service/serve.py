@@ -38,7 +38,8 @@ def serve(
 ) -> None:
     """Serve until a signal comes; requests under way are answered first."""
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for talkative in ("alembic", "httpx"):  # httpx is the demonstration's traffic
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     database = open_database(address)
     service = Service.over(database, rate_limit=rate_limit)
     if not service.door.has_keys():
