@@ -52,14 +52,16 @@ LINEAR = (
     "linear-information",
     "linear-information:intercept=True",
 )
+LINEAR_HEADS = tuple(
+    f"{name}{', intercept' if options else ''}" for name, _, options in (label.partition(":") for label in LINEAR)
+)
 
 
 class Plan(NamedTuple):
-    """Realisations of a scenario, its specialists (as under Thompson sampling), and the ratio asked of us."""
+    """Realisations of a scenario, and its specialists (as under Thompson sampling)."""
 
     realizations: int
     specialists: tuple[str, ...] = ()
-    asked: float | None = None
 
     @property
     def informed(self) -> tuple[str, ...]:
@@ -75,16 +77,16 @@ class Plan(NamedTuple):
 
 AMOUNTS = ("hurdle", "hurdle:amounts='gamma'")
 PLANS: dict[str, Plan] = {
-    **dict.fromkeys(("rates/few", "rates/rare"), Plan(100, ("beta",), 1.05)),
-    **dict.fromkeys(("rates/common", "rates/wide"), Plan(200, ("beta",), 1.05)),
+    **dict.fromkeys(("rates/few", "rates/rare"), Plan(100, ("beta",))),
+    **dict.fromkeys(("rates/common", "rates/wide"), Plan(200, ("beta",))),
     **dict.fromkeys(
         ("clicks", "clicks/correlated", "clicks/one-hot", "clicks/rare", "clicks/frequent"),
-        Plan(200, ("logistic",), 1.05),
+        Plan(200, ("logistic",)),
     ),
-    **dict.fromkeys(("purchases", "purchases/gamma", "purchases/fee", "revenue"), Plan(200, AMOUNTS, 1.1)),
-    "refunds": Plan(200, ("hurdle:amounts='normal'",), 1.1),
-    **dict.fromkeys(("counts", "counts/overdispersed"), Plan(200, ("poisson",), 1.25)),
-    "ratings": Plan(200, ("ordinal",), 1.25),
+    **dict.fromkeys(("purchases", "purchases/gamma", "purchases/fee", "revenue"), Plan(200, AMOUNTS)),
+    "refunds": Plan(200, ("hurdle:amounts='normal'",)),
+    **dict.fromkeys(("counts", "counts/overdispersed"), Plan(200, ("poisson",))),
+    "ratings": Plan(200, ("ordinal",)),
     **dict.fromkeys(("laplace/6-arms", "laplace/20-arms", "unequal-noise"), Plan(200)),
     **dict.fromkeys(("breast-cancer", "wine", "digits/20"), Plan(100, ("logistic",))),
     "digits/64": Plan(40, ("logistic",)),
@@ -351,11 +353,10 @@ def overview(found: dict[str, dict[str, Runs]]) -> None:
             cells.append(f"{policies[best].mean} (`{best}`)" if best else "-")
         rival = least(policies, plan.informed)
         cells.append(ratio(ours, policies[rival]) if rival else "-")
-        cells.append(f"{plan.asked}" if plan.asked else "-")
         cells += [policies[p].mean if p in policies else "-" for p in LINEAR]
         rows.append((name, str(len(ours.regret)), f"**{ours.mean}**", *cells))
     print("### Mean regret ± standard error\n")
-    table((*heads, "asked", *(f"`{p}`" for p in LINEAR)), rows)
+    table((*heads, *LINEAR_HEADS), rows)
 
 
 def differences(found: dict[str, dict[str, Runs]]) -> None:
@@ -367,7 +368,7 @@ def differences(found: dict[str, dict[str, Runs]]) -> None:
             rivals = [least(policies, plan.informed), *(p if p in policies else None for p in LINEAR)]
             rows.append((name, *(difference(policies[OURS], policies[p]) if p else "-" for p in rivals)))
     print("### Ours minus each rival, paired, with 95 % intervals (bold: worse beyond the interval)\n")
-    table(("scenario", "best specialist, information", *(f"`{p}`" for p in LINEAR)), rows)
+    table(("scenario", "best specialist, information", *LINEAR_HEADS), rows)
 
 
 def details(found: dict[str, dict[str, Runs]]) -> None:
