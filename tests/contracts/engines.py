@@ -31,6 +31,12 @@ def process(dim: int, concentration: float = 0.5, discount: float = 0.0) -> Line
     return LinearMixture(base(dim), concentration, discount)
 
 
+class CountsEngine(KindsEngine):
+    """The engine of every kind of reward, fed with counts."""
+
+    family = "counts"
+
+
 ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, context dimension -> engine
     "conjugate": lambda n, d: ConjugateEngine([LinearGaussian(base(d))] * n),
     "conjugate, known variance": lambda n, d: ConjugateEngine([LinearGaussian(base(d), 0.3)] * n),
@@ -71,6 +77,8 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "without context": lambda n, d: FeatureEngine(ConjugateEngine([LinearGaussian(base(1))] * n), "constant", d),
     "robust, kinds": lambda n, d: KindsEngine(RobustEngine(RobustMixture(n, d), 8, 4)),
     "robust, kinds, fading": lambda n, d: KindsEngine(RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0)),
+    "robust, counts": lambda n, d: CountsEngine(RobustEngine(RobustMixture(n, d), 8, 4)),
+    "robust, counts, bounded memory": lambda n, d: CountsEngine(RobustEngine(RobustMixture(n, d), 8, 4, memory=10)),
     "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
     "robust, bounded memory": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, memory=10),
     "robust, fading": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0),

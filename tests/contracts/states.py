@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from polyarm.inference.beta import BetaEngine
-from polyarm.inference.generalized import GeneralizedEngine
 from polyarm.inference.hurdle import HurdleEngine
 from polyarm.inference.state_file import leaves
 from polyarm.types import AnyEngine, AnyPolicy, Array, Rng
@@ -40,7 +39,8 @@ def suited(learner: Any, reward: float) -> float:
     family = getattr(learner, "family", "logistic" if isinstance(learner, BetaEngine) else "")
     size = float(np.floor(abs(reward)))
     kinds = {"logistic": float(reward > 0), "ordinal": 1 + min(size, 4.0), "poisson": size, "gamma": abs(reward) + 0.01}
-    return kinds[family] if isinstance(learner, (BetaEngine, GeneralizedEngine)) else reward
+    kinds["counts"] = float(np.floor(min(3 * abs(reward), 1e100)))
+    return kinds.get(family, reward)
 
 
 def fed(learner: AnyEngine | AnyPolicy, data: list[tuple[Array, int, float]], rng: Rng, state: Any = None) -> Any:

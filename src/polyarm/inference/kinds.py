@@ -1,6 +1,7 @@
 """Rewards of every kind: single values that come again and again beside the robust model of all other rewards."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +18,14 @@ from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import backup_of, put_back
 from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share
 from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
+from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
+from polyarm.inference.links_grid import OFF
 from polyarm.inference.robust import RobustEngine, RobustState
-from polyarm.kernels import gibbs
+from polyarm.kernels import gibbs, links
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
 from polyarm.kernels._jit import stream
+from polyarm.kernels.links import STATUS, STEP
 from polyarm.kernels.robust_scales import BASE, ORIGIN
 from polyarm.kernels.sticks import Sticks
 from polyarm.models import Objective, StudentMixture
@@ -52,6 +56,7 @@ class KindsState(NamedTuple):
 
     Sticks and data are laid out as in kernels.sticks, tally and seen as in kernels.tally; without kinds there are no
     sticks and the rest's state holds the rewards.  rest_is tells whether the rest is a mixture, unknown or a constant.
+    links holds the models of counts and marks beside all of this.
     """
 
     rest: RobustState
@@ -63,6 +68,7 @@ class KindsState(NamedTuple):
     tally: Array
     seen: Array
     n_rewards: int
+    links: LinkState
     made_with: str = ""
 
     def require_sound(self) -> None:
@@ -74,13 +80,10 @@ class KindsState(NamedTuple):
         """Axes that grow: rewards, and what depends on the number of kinds."""
         return {"data": (0, 1), "values": (0,)}
 
-
-class Reward(NamedTuple):
-    """A reward as it is kept."""
-
-    arm: int
-    context: Array
-    value: float
+    @staticmethod
+    def added_fields() -> tuple[str, ...]:
+        """Fields that earlier versions did not have."""
+        return ("links",)
 
 
 def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
@@ -108,6 +111,8 @@ class KindsEngine:
     A kind is a value that holds at least 30 % of the rewards so far and at least 4 of them, or any value seen twice
     while at most three different ones were seen.  When the kinds change, everything is learnt anew from the rewards
     that can still move: all of them, unless `rest` has a memory or a half-life.
+    Beside all of this, rewards on a grid may be counts or marks: models of these, with a link, predict too, and means,
+    draws and predictive distributions are those of all models, weighted by how well each has predicted (see links).
     rest     the engine of the robust model, with its memory and half-life, which hold for the sticks too
     sticks   prior of the sticks
     moves    rewards of the played arm whose part in the sticks is drawn again after a reward, and half as many
@@ -120,6 +125,7 @@ class KindsEngine:
     _law: Array = field(init=False, repr=False)
     _still: RobustEngine = field(init=False, repr=False)
     _quick: RobustEngine = field(init=False, repr=False)
+    _links: LinkModels = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
@@ -132,6 +138,8 @@ class KindsEngine:
         object.__setattr__(self, "_quick", replace(self._still, moves=4, moves_elsewhere=0))
         for engine in (self._still, self._quick):  # three engines of one state
             object.__setattr__(engine, "_door", self.rest._door)
+        models = LinkModels(self.n_arms, self.context_dim, self.moves, self.rest.memory, self.rest.fixed_units)
+        object.__setattr__(self, "_links", models)
 
     @property
     def n_arms(self) -> int:
@@ -158,6 +166,7 @@ class KindsEngine:
             tally=np.zeros((tallies.SLOTS, 2)),
             seen=np.zeros(3),
             n_rewards=0,
+            links=self._links.init(),
             made_with=self._door.settings(self),
         )
 
@@ -201,7 +210,8 @@ class KindsEngine:
         kernels.fit_all(wider)
         made_with = engine._door.settings(engine)
         data = (*state.data, engine._no_rewards(m)[-1])
-        return engine, state._replace(rest=rest, sticks=wider, data=data, made_with=made_with)
+        links = self._links.with_arm(state.links)
+        return engine, state._replace(rest=rest, sticks=wider, data=data, links=links, made_with=made_with)
 
     def update(self, state: KindsState, context: Array, arm: int, reward: float, rng: Rng) -> KindsState:
         """State after one reward."""
@@ -222,17 +232,31 @@ class KindsEngine:
         return state
 
     def _with_reward(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
+        if is_on(state.links):
+            half = 0.5 * float(state.links.models.grid[STEP])
+            law = self._own_predictive(state, reward.context, reward.arm)
+            below, above = law.cdf(np.array([reward.value - half, reward.value + half]))
+            self._links.judge(state.links, reward, float(above - below))
+        state = self._with_own(state, reward, rng)
+        if state.links.models.grid[STATUS] != OFF:
+            many = bool(state.seen[tallies.USED] > FEW or state.seen[tallies.LOST] > 0)
+            kept = partial(self._kept, state)
+            state = state._replace(links=self._links.learnt(state.links, reward, state.n_rewards, many, kept))
+        return self._faded(state)
+
+    def _with_own(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
+        """State whose kinds and rest have learnt a reward."""
         a, x, y = reward
         tallies.count_value(state.tally, state.seen, y)
         state = state._replace(n_rewards=state.n_rewards + 1)
         if self._must_look(state, y):
             found = find_kinds(state.tally, state.seen, state.values)
             if set(found.values) != set(state.values):
-                return self._faded(self._rebuilt(state, found, reward, rng))
+                return self._rebuilt(state, found, reward, rng)
             state = self._with_rest(state, found, rng)
         if len(state.values) == 0:
-            return self._faded(state._replace(rest=self.rest.update(state.rest, x, a, y, rng)))
-        return self._faded(self._learnt(state, reward, rng))
+            return state._replace(rest=self.rest.update(state.rest, x, a, y, rng))
+        return self._learnt(state, reward, rng)
 
     def _must_look(self, state: KindsState, y: float) -> bool:
         n = state.n_rewards
@@ -246,6 +270,7 @@ class KindsEngine:
         share = remaining_share(state.n_rewards, half_life) if half_life is not None else 1.0
         if share < 1.0:
             tallies.fade(state.tally, state.seen, share)
+            self._links.fade(state.links, share)
             if len(state.values) > 0:
                 kernels.forget(state.sticks, share)
                 if state.rest_is == MIXTURE:
@@ -377,6 +402,12 @@ class KindsEngine:
         """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
         if state is not self._door.last:
             self._door.check(self, state)
+        out = self._own_means(state, context, n_draws, rng)
+        if is_on(state.links):
+            self._links.draw_means(state.links, require_context(context, self.context_dim), out, rng)
+        return out
+
+    def _own_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
         if len(state.values) == 0:
             return self.rest.draw_means(state.rest, context, n_draws, rng)
         x = require_context(context, self.context_dim)
@@ -404,6 +435,13 @@ class KindsEngine:
         """Posterior draws of what every arm's reward is worth given the state, (n_draws, n_arms)."""
         if state is not self._door.last:
             self._door.check(self, state)
+        out = self._own_objectives(state, context, objective, n_draws, rng)
+        if is_on(state.links):
+            x = require_context(context, self.context_dim)
+            self._links.draw_objectives(state.links, x, objective, out, rng)
+        return out
+
+    def _own_objectives(self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:
         if len(state.values) == 0:
             return self.rest.draw_objectives(state.rest, context, objective, n_draws, rng)
         x = require_context(context, self.context_dim)
@@ -426,30 +464,32 @@ class KindsEngine:
         """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms)."""
         if state is not self._door.last:
             self._door.check(self, state)
-        if len(state.values) == 0:
-            return self.rest.moments(state.rest, context)
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self.rest.moments(state.rest, x)
         else:
             out = np.empty((2, self.n_arms))
             out[0], out[1] = self._simple_rest(state)
-        kernels.moments(state.sticks, x, state.values, out)
+        if len(state.values) > 0:
+            kernels.moments(state.sticks, x, state.values, out)
+        if is_on(state.links):
+            links.moments(state.links.models, state.links.weights, x, out)
         return out
 
     def moments_many(self, state: KindsState, contexts: Array) -> Array:
         """The same in many contexts, (n, 2, n_arms)."""
         if state is not self._door.last:
             self._door.check(self, state)
-        if len(state.values) == 0:
-            return self.rest.moments_many(state.rest, contexts)
         x = require_contexts(contexts, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self.rest.moments_many(state.rest, x)
         else:
             out = np.empty((len(x), 2, self.n_arms))
             out[:, 0], out[:, 1] = self._simple_rest(state)
-        kernels.moments_many(state.sticks, x, state.values, out)
+        if len(state.values) > 0:
+            kernels.moments_many(state.sticks, x, state.values, out)
+        if is_on(state.links):
+            links.moments_many(state.links.models, state.links.weights, x, out)
         return out
 
     def expected_means(self, state: KindsState, context: Array) -> Array:
@@ -465,10 +505,18 @@ class KindsEngine:
     def predictive(self, state: KindsState, context: Array, arm: int) -> StudentMixture | JumpMixture:
         """Posterior predictive distribution of an arm's next reward in this context, given the state.
 
-        With kinds it has jumps, whose probabilities are their posterior means.
+        With kinds, and with models of counts or marks, it has jumps, whose probabilities are their posterior means.
         """
         if state is not self._door.last:
             self._door.check(self, state)
+        own = self._own_predictive(state, context, arm)
+        if not is_on(state.links):
+            return own
+        known = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
+        return self._links.predictive(state.links, require_context(context, self.context_dim), arm, own, known)
+
+    def _own_predictive(self, state: KindsState, context: Array, arm: int) -> StudentMixture | JumpMixture:
+        """The predictive distribution without models of counts and marks."""
         rest = self.rest.predictive(state.rest, context, arm)
         if len(state.values) == 0:
             return rest
@@ -482,11 +530,14 @@ class KindsEngine:
     def draw_densities(self, state: KindsState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid)).
 
-        It is that of the rewards of no kind times their probability; a rest that is one value has none.
+        It is that of the rewards of no kind times their probability; a rest that is one value has none, and so have
+        counts and marks: what models of these weigh is taken off.
         """
         if state is not self._door.last:
             self._door.check(self, state)
         out = self.rest.draw_densities(state.rest, context, arm, grid, n_draws, rng)
+        if is_on(state.links):
+            out *= float(state.links.weights[0])
         if len(state.values) == 0:
             return out
         shares = self.draw_shares(state, context, arm, n_draws, rng)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polyarm.errors import require
+from polyarm.inference import links_checks
 from polyarm.inference.migration import fit_memory, memory_fits
 from polyarm.inference.state_checks import require_numbers, require_range, require_rewards
 from polyarm.kernels import sticks as kernels
@@ -35,6 +36,7 @@ def require_kinds(state: "KindsState") -> None:
     require(bool(np.isfinite(state.constant)), "state.constant", "finite", state.constant)
     require_rows(state, m)
     require_tally(state)
+    links_checks.require_links(state.links)
 
 
 def require_rows(state: "KindsState", m: int) -> None:
@@ -68,6 +70,8 @@ def bookkeeping(state: "KindsState") -> IntArray:
 
 def rows_fit(state: "KindsState", memory: int | None) -> bool:
     """Whether the rows of every arm are laid out as with that memory."""
+    if not links_checks.rows_fit(state.links, memory):
+        return False
     if len(state.values) == 0:
         return True
     sizes = bookkeeping(state)
@@ -76,6 +80,9 @@ def rows_fit(state: "KindsState", memory: int | None) -> bool:
 
 def migrated(state: "KindsState", memory: int | None) -> "KindsState":
     """The state for another memory, with sums of its own; rewards beyond the memory stay in the sums for good."""
+    state = state._replace(links=links_checks.migrated(state.links, memory))
+    if len(state.values) == 0:
+        return state
     sizes = bookkeeping(state)
     seats = tuple(np.zeros(len(rows), np.int64) for rows in state.data)
     data, _ = fit_memory(state.data, seats, sizes, memory, lambda arm, row: None)

@@ -19,8 +19,8 @@ from typing import Any, overload
 import numpy as np
 
 from polyarm.errors import BrokenFile, InvalidArgument, require, require_writable_parent
-from polyarm.inference.door import KEEPING, described, difference, named, require_settings, require_sound
-from polyarm.inference.shapes import MADE_WITH, shape_of
+from polyarm.inference.door import KEEPING, copied, described, difference, named, require_settings, require_sound
+from polyarm.inference.shapes import MADE_WITH, added_to, shape_of
 from polyarm.types import AnyEngine, AnyPolicy, State
 
 FORMAT = 2
@@ -32,11 +32,13 @@ DAMAGED = (
 )
 
 
-def leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
-    """Every array and number of a nested state with its path."""
+def leaves(state: Any, path: str = "state", earlier: bool = False) -> Iterator[tuple[str, Any]]:
+    """Every array and number of a nested state with its path; with `earlier`, those that earlier versions had."""
     if isinstance(state, (tuple, list)):
+        left_out = added_to(state) if earlier else ()
         for name, value in named(state):
-            yield from leaves(value, f"{path}.{name}")
+            if name not in left_out:
+                yield from leaves(value, f"{path}.{name}", earlier)
     else:
         yield path, state
 
@@ -81,11 +83,11 @@ def save_state(path: str | Path, state: Any, policy: AnyPolicy | AnyEngine | Non
     return target
 
 
-def hash_of(header: dict[str, Any], state: Any) -> str:
+def hash_of(header: dict[str, Any], state: Any, earlier: bool = False) -> str:
     """SHA-256 of what a file says about a state and of all its numbers."""
     digest = hashlib.sha256()
     digest.update(json.dumps({k: v for k, v in header.items() if k != "sha256"}, sort_keys=True).encode())
-    for name, value in leaves(state):
+    for name, value in leaves(state, earlier=earlier):
         array = np.asarray(value)
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -124,16 +126,17 @@ def load_state(path: str | Path, like: Any = None, policy: AnyPolicy | AnyEngine
                 raise BrokenFile(f"path must be a polyarm state of format {FORMAT}, got another: {path}")
             require_same_settings(header, wanted, policy, path)
             expected = shape_of(wanted)
-            if header.get("shape") != expected:
+            earlier = header.get("shape") != expected and header.get("shape") == shape_of(wanted, earlier=True)
+            if header.get("shape") != expected and not earlier:
                 raise BrokenFile(f"path must be a state of this policy and these arms, got another's: {path}")
-            state = read_like(archive, wanted, header.get("settings") or {})
+            state = read_like(archive, wanted, header.get("settings") or {}, earlier=earlier)
     except DAMAGED as error:
         if isinstance(error, BrokenFile):
             raise
         raise BrokenFile(f"path must be a readable polyarm state, got {path}: {error}") from error
     if shape_of(state) != expected:
         raise BrokenFile(f"path must hold the arrays that it announces, got others: {path}")
-    if header["format"] > 1 and header.get("sha256") != hash_of(header, state):
+    if header["format"] > 1 and header.get("sha256") != hash_of(header, state, earlier):
         raise BrokenFile(f"path must hold the numbers that were saved, got others: {path}")
     try:
         require_sound(state)
@@ -163,10 +166,23 @@ def require_same_settings(
             ) from error
 
 
-def read_like(archive: zipfile.ZipFile, like: Any, settings: dict[str, str] | None = None, path: str = "state") -> Any:
-    """Arrays of the archive in the nesting of `like`, with the settings that they were made with, or its own."""
+def read_like(
+    archive: zipfile.ZipFile,
+    like: Any,
+    settings: dict[str, str] | None = None,
+    path: str = "state",
+    earlier: bool = False,
+) -> Any:
+    """Arrays of the archive in the nesting of `like`, with the settings that they were made with, or its own.
+
+    With `earlier`, fields that earlier versions did not have are those of `like`.
+    """
     if isinstance(like, (tuple, list)):
-        values = [read_like(archive, value, settings, f"{path}.{name}") for name, value in named(like)]
+        left_out = added_to(like) if earlier else ()
+        values = [
+            copied(value) if name in left_out else read_like(archive, value, settings, f"{path}.{name}", earlier)
+            for name, value in named(like)
+        ]
         if hasattr(like, MADE_WITH):
             values.append(getattr(like, MADE_WITH) if settings is None else str(settings.get(path, "")))
         return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
