@@ -1,6 +1,6 @@
 """Plant small bugs, one at a time, and see which of them the tests catch.
 
-python -m benchmarks.mutants [--package kernels] [--only kernels/robust_] [--sample 40] [--seed 0] [--out DIR]
+python -m benchmarks.mutants [--package kernels] [--only kernels/robust/] [--sample 40] [--seed 0] [--out DIR]
 
 A mutant is a function with one constant, sign, comparison, index or argument changed, or one term or statement dropped.
 First every quick test runs once, traced, to see which functions it reaches (`mutant_reach`).  Each mutant of a fixed

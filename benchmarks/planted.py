@@ -2,18 +2,18 @@
 
 from benchmarks.mutant_sites import Site
 
-COMPONENT, MEANS, MOVES, PLACES, SCALES = (
-    f"kernels/robust_{name}.py" for name in ("component", "means", "moves", "places", "scales")
+COMPONENT, GATING, MOVES, PREDICT, SHARED = (
+    f"kernels/robust/{name}.py" for name in ("component", "gating", "moves", "predict", "shared")
 )
 PLANTED = (  # file, what stands there, what it becomes
     # the best arm is found by comparing with the first
     ("kernels/information.py", "mean[a] - mean[best] + draw[a] > draw[best]", "mean[a] - mean[0] + draw[a] > draw[0]"),
     # the prior of b does not know the unit
-    (SCALES, "(law[NOISE_RATE] / hyper[SQUARE] + total)", "(law[NOISE_RATE] + total)"),
+    (SHARED, "(prior.noise_rate / shared.reward_square + total)", "(prior.noise_rate + total)"),
     # tau is missing for a new component
-    (PLACES, "far, tau * shrink, used", "far, tau * shrink * (k >= 0), used"),
+    (GATING, "far, tau * shrink, used", "far, tau * shrink * (k >= 0), used"),
     # tau counts components instead of columns
-    (PLACES, "                    count += 1.0", "            count += 1.0"),
+    (GATING, "                    count += 1.0", "            count += 1.0"),
     # a fresh count loses the kept sums
     (COMPONENT, "T[COUNT, k] = T[kept, k]", "T[COUNT, k] = 0.0"),
     (COMPONENT, "T[SYY, k] = T[kept + 1, k]", "T[SYY, k] = 0.0"),
@@ -21,14 +21,14 @@ PLANTED = (  # file, what stands there, what it becomes
     # a lone reward's own noise variance
     (MOVES, "T[VAR, k0] if alone else suggest_noise(half, a, b, False, rng)", "suggest_noise(half, a, b, False, rng)"),
     # rho is drawn with the old lam2
-    (SCALES, "0.5 * within[g] / hyper[LAM + g]", "0.5 * within[g] * columns[UNIT, 2 * g] / columns[ARM_VAR, 2 * g]"),
+    (SHARED, "0.5 * within / shared.arm_var[g]", "0.5 * within * features.unit[2 * g] / features.arm_var[2 * g]"),
     # the common centre ignores the median
-    (SCALES, "prior = hyper[MEDIAN] if group_of(j, D, law) == 1 else 0.0", "prior = 0.0"),
+    (SHARED, "expected = shared.median if group_of(j, D, prior) == 1 else 0.0", "expected = 0.0"),
     # the second term of the blur
-    (PLACES, "(pure + mixed * blur) / spread", "pure / spread"),
+    (GATING, "(pure + mixed * blur) / spread", "pure / spread"),
     # the variance of the unseen part
-    (MEANS, "spread = v[k] if k < K else v[k] / (gamma + 1.0)", "spread = v[k]"),
-    (MEANS, "(1.0 if k < K else draw_squared_sticks(gamma, rng))", "1.0"),
+    (PREDICT, "spread = v[k] if k < K else v[k] / (gamma + 1.0)", "spread = v[k]"),
+    (PREDICT, "(1.0 if k < K else draw_squared_sticks(gamma, rng))", "1.0"),
 )
 
 

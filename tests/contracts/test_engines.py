@@ -8,8 +8,6 @@ import pytest
 
 from polyarm.errors import PolyarmError
 from polyarm.inference import GibbsEngine, load_state, save_state
-from polyarm.kernels import robust_means as means
-from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, ORIGIN, PART_VAR
 from polyarm.types import AnyEngine
 from tests.contracts.engines import ENGINES, IN_TURN, ROBUST, SHARING, process
 from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards, suited
@@ -178,10 +176,9 @@ def test_a_robust_arm_starts_from_what_the_arms_share() -> None:
     engine = ENGINES["robust"](3, 2)
     wider: Any
     wider, state = engine.with_arm(learnt(engine, 200))
-    features = means.features(X, state.columns)
-    shared, gamma = state.columns, state.hyper[GAMMA]
-    centre = state.hyper[ORIGIN] + features @ shared[CENTRE]
-    spread = np.sqrt(features**2 @ (shared[ARM_VAR] + shared[PART_VAR] / (gamma + 1)))
+    f, shared, known = np.append(X - state.features.base[:2], 1.0), state.shared, state.features
+    centre = shared.origin + f @ known.centre
+    spread = np.sqrt(f**2 @ (known.arm_var + known.part_var / (shared.concentration + 1)))
     np.testing.assert_allclose(wider.moments(state, X)[:, 3], [centre, spread], rtol=1e-9)
 
 

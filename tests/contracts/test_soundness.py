@@ -12,10 +12,11 @@ from polyarm.errors import CONTEXT_LIMIT, REWARD_LIMIT, InvalidArgument
 from polyarm.inference import Budget, GibbsEngine, HierarchicalEngine, load_state, save_state
 from polyarm.inference.door import copied, require_sound
 from polyarm.inference.state_checks import DATA_LIMIT, ROOT_LIMIT
-from polyarm.kernels import gibbs, robust_component, robust_scales, sticks, tally
+from polyarm.kernels import gibbs, sticks, tally
 from polyarm.kernels.component import COEF, COUNT, LOO, MEAN, SCALE
 from polyarm.kernels.franchise import books
-from polyarm.kernels.robust_places import PRECISION
+from polyarm.kernels.robust import component as robust_component
+from polyarm.kernels.robust.records import SHARED, Features
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from tests.contracts.corruptions import replaced
 from tests.contracts.engines import ENGINES
@@ -23,7 +24,15 @@ from tests.contracts.states import bits, fed, rewards, suited
 
 ROWS, NEXT = gibbs.ROWS, gibbs.NEXT
 GIBBS, HOUSE, ROBUST, KINDS = "dirichlet, budget", "hierarchical", "robust", "robust, kinds"
-LAM, RHO, STEPS = robust_scales.LAM, robust_scales.RHO, robust_scales.STEPS
+
+
+def places_of(*names: str) -> list[int]:
+    """Entries of a robust state's `hyper` by name; those of a pair follow each other."""
+    fields: Any = SHARED.fields
+    return [fields[name][1] // 8 + i for name in names for i in range(fields[name][0].itemsize // 8)]
+
+
+(STEPS,), (ORIGIN,) = places_of("n_steps"), places_of("origin")
 CLOUD, SEATING = "clouds.0.", "seatings.0."
 
 
@@ -211,7 +220,7 @@ BROKEN: list[tuple[str, str, Change, str]] = [  # engine, part of its state, wha
     # the robust model
     (ROBUST, "n_rewards", lambda n: -1, "state.n_rewards must be at least 0"),
     (ROBUST, "centres", entry((1, 0, 3), np.nan), "state.centres must be finite"),
-    (ROBUST, "hyper", entry(robust_scales.ORIGIN, np.inf), "state.hyper must be finite"),
+    (ROBUST, "hyper", entry(ORIGIN, np.inf), "state.hyper must be finite"),
     (ROBUST, "columns", entry((0, 0), np.nan), "state.columns must be finite"),
     (ROBUST, "reservoir", entry(0, np.nan), "state.reservoir must be finite"),
     (ROBUST, "tables", entry((0, robust_component.MEAN, 0), np.nan), "state.tables must be finite"),
@@ -219,21 +228,21 @@ BROKEN: list[tuple[str, str, Change, str]] = [  # engine, part of its state, wha
     (ROBUST, "centres", entry((1, 2, 2), 0.0), "state.centres must be without zeros on the diagonal"),
     *(
         (ROBUST, "hyper", entry(place, 0.0), "state.hyper must be finite and above 0")
-        for place in (LAM, LAM + 1, RHO, RHO + 1, robust_scales.NOISE, robust_scales.GAMMA, robust_scales.SQUARE)
+        for place in places_of("arm_var", "part_ratio", "noise_scale", "concentration", "reward_square")
     ),
     *(
         (ROBUST, "hyper", entry(place, -1.0), "state.hyper must be at least 0")
-        for place in (STEPS, robust_scales.SCALED, robust_scales.TAU, robust_scales.TIED_SD, robust_scales.SEEN)
+        for place in places_of("n_steps", "scaled", "location_var", "tied_sd", "n_seen")
     ),
     (ROBUST, "hyper", entry(STEPS, 40.5), "state.hyper[STEPS] must be a number of steps"),
     (ROBUST, "hyper", entry(STEPS, 2.0**53), "state.hyper[STEPS] must be a number of steps"),
     *(
         (ROBUST, "columns", entry((row, 1), 0.0), "state.columns must be finite and above 0")
-        for row in (robust_scales.UNIT, robust_scales.ARM_VAR, robust_scales.PART_VAR)
+        for row in map(Features._fields.index, ("unit", "arm_var", "part_var"))
     ),
     *(
         (ROBUST, "columns", entry((row, 1), -1.0), "state.columns must be at least 0 where squares are summed")
-        for row in (robust_scales.SUM, robust_scales.NONZERO, PRECISION, robust_scales.SPREAD)
+        for row in map(Features._fields.index, ("square_sum", "n_nonzero", "precision", "spread"))
     ),
     # kinds
     (KINDS, "rest.n_rewards", lambda n: -1, "state.n_rewards must be at least 0"),

@@ -21,7 +21,7 @@ from polyarm.inference import (
     save_state,
 )
 from polyarm.inference.door import NOTHING, copied
-from polyarm.kernels.robust_scales import GAMMA
+from polyarm.kernels.robust.records import SHARED
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.types import AnyEngine, AnyPolicy
 from tests.contracts.corruptions import corrupted, replaced, survives
@@ -213,7 +213,7 @@ def test_values_that_are_not_learned_are_the_models(tmp_path: Path) -> None:
     policy = pa.make_policy("nonparametric", 2, 2)
     state = fed(policy, rewards(30, 2, 2, seed=0), np.random.default_rng(0))
     hyper = state.rest.hyper.copy()
-    hyper[GAMMA] = 5.0
+    hyper.view(SHARED)["concentration"] = 5.0
     bad = state._replace(rest=state.rest._replace(hyper=hyper))
     loaded = load_state(save_state(tmp_path / "state", bad), policy.init())
     with pytest.raises(InvalidArgument, match=r"state\.hyper must be"):

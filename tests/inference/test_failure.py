@@ -10,11 +10,9 @@ from polyarm.inference import GibbsEngine, RobustEngine, Sweeps, franchise, gene
 from polyarm.inference.door import require_sound
 from polyarm.inference.generalized import GeneralizedEngine
 from polyarm.inference.student import StudentEngine
-from polyarm.kernels import robust as kernels
 from polyarm.kernels.component import COUNT as REWARDS
 from polyarm.kernels.component import LOG_DET, MEAN, MOVES, SCALE
-from polyarm.kernels.robust_component import COUNT, VAR, sxx_row, sxy_row, w_row
-from polyarm.kernels.robust_scales import LAM, NOISE
+from polyarm.kernels.robust.component import COUNT, VAR, sxx_row, sxy_row, w_row
 from polyarm.models import LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.policies import make_policy
 from tests.contracts.engines import ENGINES
@@ -39,7 +37,7 @@ def test_a_robust_state_whose_numbers_failed_is_mended(kind: str, memory: int | 
     if kind in ("slopes", "all"):
         state.tables[0, w_row(3), 0] = np.inf
     if kind in ("scales", "all"):
-        state.hyper[[LAM, NOISE]] = np.nan
+        state.shared.arm_var[0] = state.shared.noise_scale = np.nan
     if kind in ("centres", "all"):
         state.centres[1] = np.nan
     state = engine.update(state, X, 0, 1.0, np.random.default_rng(1))
@@ -76,7 +74,7 @@ def test_a_large_reward_that_cannot_be_learnt_leaves_the_state_as_it_was(monkeyp
     state = after(ROBUST, 32)  # the rows are full: an update makes new ones
     before = bits(state)
     monkeypatch.setattr(robust, "mended", unmendable)
-    monkeypatch.setattr(kernels, "finish", unmendable)
+    monkeypatch.setattr(RobustEngine, "_take_in", lambda engine, state, *_: (state, False))
     with pytest.raises(NumericalFailure, match="reward must be one whose sums are finite, got 1e"):
         ROBUST.update(state, X, 0, 1e50, np.random.default_rng(0))
     assert bits(state) == before
@@ -96,7 +94,7 @@ def test_a_large_reward_that_no_component_takes_leaves_the_state_as_it_was(monke
 
 def test_a_state_that_could_not_be_mended_is_refused_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     state = after(ROBUST, 32)
-    state.hyper[LAM] = np.nan
+    state.shared.arm_var[0] = np.nan
     monkeypatch.setattr(robust, "mended", unmendable)
     with pytest.raises(NumericalFailure) as caught:
         ROBUST.update(state, X, 0, 1.0, np.random.default_rng(0))

@@ -10,11 +10,12 @@ from scipy import stats
 
 from polyarm.errors import InvalidArgument
 from polyarm.inference import RobustEngine, RobustState, load_state, save_state
-from polyarm.kernels import robust, robust_means
+from polyarm.inference.robust import posterior
 from polyarm.kernels._jit import plain, stream
-from polyarm.kernels.robust_component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
-from polyarm.kernels.robust_places import AT, PRECISION
-from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, GAMMA, LAM, ORIGIN, PART_VAR, SQUARE, TAU, TIED_SD
+from polyarm.kernels.robust import predict, update
+from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
+from polyarm.kernels.robust.records import Rewards
+from polyarm.kernels.robust.update import ADD, DONE, UNITS, Reward
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
 from polyarm.types import Array
@@ -43,12 +44,12 @@ def packed(column: Array, first: int, d: int) -> Array:
 
 def dense_posterior(state: RobustState, arm: int) -> tuple[Array, Array]:
     """Mean and covariance of (w0, w_1, ..., w_K) given seating, variances and what is shared, from the definition."""
-    d, K, n = state.columns.shape[1], state.sizes[arm, 0], state.sizes[arm, 1]
-    L, Q = np.diag(1 / state.columns[ARM_VAR]), np.diag(1 / state.columns[PART_VAR])
+    d, K, n = state.features.unit.shape[0], state.sizes[arm, 0], state.sizes[arm, 1]
+    L, Q = np.diag(1 / state.features.arm_var), np.diag(1 / state.features.part_var)
     information = np.zeros((d * (K + 1), d * (K + 1)))
     pull = np.zeros(d * (K + 1))
     information[:d, :d] = L + K * Q
-    pull[:d] = L @ state.columns[CENTRE]
+    pull[:d] = L @ state.features.centre
     seats = state.labels[arm, 1][state.seats[arm][:n]]
     X, y = state.data[arm][:n, :d], state.data[arm][:n, d]
     for k in range(K):
@@ -71,7 +72,7 @@ def test_components_equal_a_fresh_computation(n_arms: int, dim: int) -> None:
         seats = engine.assignments(state, arm)
         X, y = state.data[arm][:n, :d], state.data[arm][:n, d]
         assert set(seats) == set(range(state.sizes[arm, 0]))
-        w0, Q = state.centres[arm, :, d + 1], np.diag(1 / state.columns[PART_VAR])
+        w0, Q = state.centres[arm, :, d + 1], np.diag(1 / state.features.part_var)
         for k in range(state.sizes[arm, 0]):
             column, here = state.tables[arm, :, k], seats == k
             V = np.linalg.inv(X[here].T @ X[here] / column[VAR] + Q)
@@ -93,7 +94,7 @@ def test_components_in_a_context_equal_dense_algebra(shared_centre: bool) -> Non
     for arm in range(2):
         K = state.sizes[arm, 0]
         out = np.empty((3, K + 1))
-        robust_means.components(state.tables, state.sizes, *state[3:6], x, arm, out)
+        predict.describe_components(*posterior(state), x, arm, out)
         mean, covariance = dense_posterior(state, arm)
         for k in range(K):
             part = slice(3 * (k + 1), 3 * (k + 2))
@@ -104,10 +105,10 @@ def test_components_in_a_context_equal_dense_algebra(shared_centre: bool) -> Non
 
 def shares_at(state: RobustState, arm: int, x: Array) -> Array:
     """Shares of the components and the unseen in a context by definition: contexts of a component are N(m, v)."""
-    K, n, d, tau = state.sizes[arm, 0], state.sizes[arm, 1], len(x), state.hyper[TAU]
+    K, n, d, tau = state.sizes[arm, 0], state.sizes[arm, 1], len(x), state.shared.location_var
     seats, X = state.labels[arm, 1][state.seats[arm][:n]], state.data[arm][:n, :d]
-    centre, variance = state.columns[AT, :d], 1 / state.columns[PRECISION, :d]
-    counts = np.array([*np.bincount(seats, minlength=K), state.hyper[GAMMA]])
+    centre, variance = state.features.mean[:d], 1 / state.features.precision[:d]
+    counts = np.array([*np.bincount(seats, minlength=K), state.shared.concentration])
     for k in range(K + 1):
         mine = X[seats == k]
         precision = 1 + tau * len(mine)
@@ -123,10 +124,10 @@ def test_counts_in_a_context_are_those_of_the_definition(place_scale: float) -> 
     for x in (np.array([0.4, -1.2]), np.array([3.0, 2.0]), np.zeros(2)):
         for arm in range(2):
             out = np.empty((3, state.sizes[arm, 0] + 1))
-            robust_means.components(state.tables, state.sizes, *state[3:6], x, arm, out)
+            predict.describe_components(*posterior(state), x, arm, out)
             np.testing.assert_allclose(out[0] / out[0].sum(), shares_at(state, arm, x), rtol=1e-8)
             if place_scale == 0:
-                assert out[0].sum() == state.sizes[arm, 1] + state.hyper[GAMMA]
+                assert out[0].sum() == state.sizes[arm, 1] + state.shared.concentration
 
 
 def test_the_size_of_the_weights_answers_for_places_that_are_not_known() -> None:
@@ -135,10 +136,10 @@ def test_the_size_of_the_weights_answers_for_places_that_are_not_known() -> None
     state = played(engine, 400)
     x, tau, K = np.array([0.8, -0.5]), 0.05, int(state.sizes[0, 0])
     out = np.empty((3, K + 1))
-    robust_means.components(state.tables, state.sizes, *state[3:6], x, 0, out)
+    predict.describe_components(*posterior(state), x, 0, out)
     seats, X = state.labels[0, 1][state.seats[0][:400]], state.data[0][:400, :2]
-    centre, variance = state.columns[AT, :2], 1 / state.columns[PRECISION, :2]
-    weights = rng.dirichlet([*np.bincount(seats, minlength=K), state.hyper[GAMMA]], 40_000)
+    centre, variance = state.features.mean[:2], 1 / state.features.precision[:2]
+    weights = rng.dirichlet([*np.bincount(seats, minlength=K), state.shared.concentration], 40_000)
     for k in range(K + 1):
         precision = 1 + tau * (seats == k).sum()
         place = (centre + tau * X[seats == k].sum(axis=0)) / precision
@@ -156,7 +157,7 @@ def test_a_context_far_from_all_components_and_a_constant_column_do_no_harm() ->
     for t in range(60):
         x = np.array([rng.standard_normal(), 7.0, 1e3 + rng.random()])
         state = engine.update(state, x, t % 2, float(x[0] + rng.standard_normal()), rng)
-    assert (state.columns[PRECISION] > 0).tolist() == [True, False, True, False]
+    assert (state.features.precision > 0).tolist() == [True, False, True, False]
     for x in (np.array([1e5, 7.0, 0.0]), np.array([0.0, -1e5, 1e6])):
         assert np.isfinite(engine.moments(state, x)).all()
         assert np.isfinite(engine.draw_means(state, x, 20, rng)).all()
@@ -168,7 +169,7 @@ def test_equal_rewards_are_no_certainty() -> None:
     state, rewards = engine.init(), rng.lognormal(1, 1, 40)
     for t in range(40):
         state = engine.update(state, rng.random(1), 0, float(rewards[t]), rng)
-    assert state.hyper[TIED_SD] == 0
+    assert state.shared.tied_sd == 0
     for _ in range(9):
         state = engine.update(state, rng.random(1), 1, 0.0, rng)
     spread = np.std([*rewards, *np.zeros(9)])
@@ -183,15 +184,15 @@ def test_draws_of_the_mean_are_those_of_a_brute_force_reference() -> None:
     f, K = np.append(x, 1.0), int(state.sizes[0, 0])
     mean, covariance = dense_posterior(state, 0)
     joint = rng.multivariate_normal(mean, covariance, n_draws) @ np.kron(np.eye(K + 1), f[:, None])
-    gamma = state.hyper[GAMMA]
+    gamma = state.shared.concentration
     out = np.empty((3, K + 1))
-    robust_means.components(state.tables, state.sizes, *state[3:6], x, 0, out)
+    predict.describe_components(*posterior(state), x, 0, out)
     weights = rng.dirichlet(out[0], n_draws)
     sticks = rng.beta(1, gamma, (n_draws, 60))
     parts = sticks * np.cumprod(np.column_stack([np.ones(n_draws), 1 - sticks[:, :-1]]), axis=1)
-    spread = np.sqrt(f**2 @ state.columns[PART_VAR])
+    spread = np.sqrt(f**2 @ state.features.part_var)
     tail = joint[:, 0] + spread * (parts * rng.standard_normal(parts.shape)).sum(1)
-    brute = (weights[:, :K] * joint[:, 1:]).sum(1) + weights[:, K] * tail + state.hyper[ORIGIN]
+    brute = (weights[:, :K] * joint[:, 1:]).sum(1) + weights[:, K] * tail + state.shared.origin
     drawn = engine.draw_means(state, x, n_draws, rng)[:, 0]
     moments = engine.moments(state, x)[:, 0]
     se = brute.std() / np.sqrt(n_draws)
@@ -240,25 +241,21 @@ def test_compiled_equals_plain(dim: int) -> None:
         arm, other = t % 2, 1 - t % 2
         x, y = noise.standard_normal(dim), float(noise.standard_normal() + 4 * (t % 3))
         for state, twin, source in twins:
-            shared = (state.centres, state.hyper, state.columns, engine._law)
-            rewards = (state.data[arm], state.seats[arm], arm)
-            known = False
-            while not twin(robust.take_in)(*state[:6], engine._law, *rewards, state.reservoir, x, y, known, source):
-                engine._move_origin(state)
-                known = True
-            for which, n_moves in ((arm, 6), (other, 3)):
-                rewards = (state.data[which], state.seats[which], which)
-                assert twin(robust.moves_of)(*state[:6], engine._law, *rewards, n_moves, source) == 0
-            twin(robust.finish)(state.tables, state.sizes, *shared, arm, other, source)
+            here, there = (Rewards(state.data[a], state.seats[a]) for a in (arm, other))
+            stage, given = UNITS, (Reward(arm, other, x, y), here, there)
+            while stage != DONE:
+                stage, _ = twin(update.update)(engine._books(state), *given, stage, (6, 3), source)
+                assert stage in (DONE, ADD)
+                if stage == ADD:
+                    engine._move_origin(state)
             if t == 7:
-                twin(robust.forget)(*state[:6], engine._law, 0.8)
+                twin(update.forget)(engine._books(state), 0.8)
     for quick, readable in zip(fast[:7], slow[:7], strict=True):
         np.testing.assert_allclose(quick, readable, rtol=1e-9, atol=1e-12)
     x = np.ones(dim)
     quick, readable = np.empty((5, 2)), np.empty((5, 2))
-    given = (fast.tables, fast.sizes, fast.centres, fast.hyper, fast.columns, x)
-    robust_means.draw_means(*given, quick, stream(a))
-    plain(robust_means.draw_means)(*given, readable, b)
+    predict.draw_means(*posterior(fast), x, quick, stream(a))
+    plain(predict.draw_means)(*posterior(fast), x, readable, b)
     np.testing.assert_allclose(quick, readable, rtol=1e-9)
 
 
@@ -399,4 +396,4 @@ def test_a_first_context_near_zero_does_not_spoil_the_scales() -> None:
         for t in range(60):
             x = rng.standard_normal(10) * (1e-4 if t == 0 else 1.0)
             state = engine.update(state, x, t % 4, float(slopes[t % 4] @ x + 0.01 * rng.standard_normal()), rng)
-        assert state.hyper[LAM] < 50 * state.hyper[SQUARE], run
+        assert state.shared.arm_var[0] < 50 * state.shared.reward_square, run

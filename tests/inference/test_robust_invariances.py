@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from polyarm.inference import RobustEngine, RobustState
-from polyarm.kernels import robust_scales
-from polyarm.kernels.robust_component import COUNT, MEAN, SYY, sxx_row, sxy_row
-from polyarm.kernels.robust_scales import BASE, LAM, NOISE, ORIGIN, SQUARE, TIED_SD
+from polyarm.kernels.robust import units
+from polyarm.kernels.robust.component import COUNT, MEAN, SYY, sxx_row, sxy_row
 from polyarm.models import RobustMixture
 from polyarm.policies import make_policy
 from polyarm.types import Array, World
@@ -82,13 +81,13 @@ def played(n: int, offset: Array, model: RobustMixture, memory: int | None = Non
 @pytest.mark.parametrize("memory", [None, 20])
 def test_sums_are_those_of_columns_and_rewards_counted_from_elsewhere(memory: int | None) -> None:
     state, X, y = played(200, np.array([1e4, 0.0]), RobustMixture(2, 2), memory)
-    base = np.append(state.columns[BASE, :2], 0.0)
+    base = np.append(state.features.base[:2], 0.0)
     assert abs(base[0] - 1e4) < 1
     assert base[1] == 0
-    assert abs(state.hyper[ORIGIN] - np.median(y)) < 20
+    assert abs(state.shared.origin - np.median(y)) < 20
     for arm in range(2):
         T = state.tables[arm, :, : state.sizes[arm, 0]].sum(axis=1)
-        F, mine = np.column_stack([X[arm::2], np.ones(100)]) - base, y[arm::2] - state.hyper[ORIGIN]
+        F, mine = np.column_stack([X[arm::2], np.ones(100)]) - base, y[arm::2] - state.shared.origin
         assert T[COUNT] == 100
         np.testing.assert_allclose(packed(T, sxx_row(3), 3), F.T @ F, rtol=1e-9, atol=1e-6)
         np.testing.assert_allclose(T[sxy_row(3) :][:3], F.T @ mine, rtol=1e-9, atol=1e-6)
@@ -110,23 +109,23 @@ def test_an_outlier_that_leaves_takes_its_square_with_it() -> None:
 def test_a_tie_by_accident_is_no_tie() -> None:
     rng = np.random.default_rng(0)
     rewards = rng.standard_normal(64)
-    assert robust_scales.tied_sd(rewards) == 0
+    assert units.tied_sd(rewards) == 0
     rewards[:5] = 0.5
-    assert robust_scales.tied_sd(rewards) == 0
+    assert units.tied_sd(rewards) == 0
     rewards[:7] = 0.5
-    usual = robust_scales.tied_sd(rewards)
+    usual = units.tied_sd(rewards)
     assert usual == pytest.approx(rewards.std(), rel=0.05)
     rewards[-1] = 1e9
-    assert robust_scales.tied_sd(rewards) < 2 * usual
+    assert units.tied_sd(rewards) < 2 * usual
 
 
 @pytest.mark.parametrize("n_zeros", [0, 20, 50])
 def test_the_scale_does_not_follow_an_outlier(n_zeros: int) -> None:
     rewards = np.random.default_rng(1).lognormal(0, 1, 64)
     rewards[:n_zeros] = 0
-    median, square = robust_scales.robust_scale(rewards)
+    median, square = units.robust_scale(rewards)
     rewards[-1] = 1e9
-    wild_median, wild_square = robust_scales.robust_scale(rewards)
+    wild_median, wild_square = units.robust_scale(rewards)
     assert abs(wild_median - median) < 0.2
     assert square / 2 < wild_square < 4 * square
 
@@ -154,7 +153,7 @@ def test_forgetting_forgets_the_scale_too() -> None:
         reward = (slopes[arm] @ x + 0.3 * rng.standard_normal()) * (1.0 if t < 400 else 1e-4)
         state = policy.update(state, x, arm, float(reward), rng)
         best.append(arm == (slopes @ x).argmax())
-    assert state.rest.hyper[SQUARE] < 1e-6
+    assert state.rest.shared.reward_square < 1e-6
     assert np.mean(best[-300:]) > 0.85
 
 
@@ -166,7 +165,7 @@ def test_two_valued_rewards_with_a_column_of_ones_keep_the_state_finite(rates: t
         state = engine.update(state, np.ones(1), t % 3, float(rng.random() < rates[t % 3]), rng)
     assert np.isfinite(state.tables[:, : MEAN + 2]).all()
     assert np.isfinite(state.hyper).all()
-    assert state.hyper[NOISE] > 1e-6 * (state.hyper[SQUARE] + state.hyper[LAM : LAM + 2].sum())
+    assert state.shared.noise_scale > 1e-6 * (state.shared.reward_square + state.shared.arm_var.sum())
     mean, sd = engine.moments(state, np.ones(1))
     np.testing.assert_allclose(mean, rates, atol=0.03)
     assert (sd < 0.2).all()
@@ -178,4 +177,4 @@ def test_a_tie_is_distrusted_only_where_it_is_common() -> None:
     for t in range(64):
         state = engine.update(state, rng.random(1), t % 2, round(rng.standard_normal(), 2), rng)
     assert len(set(state.reservoir)) < 64
-    assert state.hyper[TIED_SD] == 0
+    assert state.shared.tied_sd == 0

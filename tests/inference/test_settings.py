@@ -12,12 +12,13 @@ from polyarm.inference.generalized import GeneralizedEngine
 from polyarm.inference.gibbs import RATED_PER_STEP, REDRAW_EVERY
 from polyarm.inference.kinds import CONSTANT, LOOKS, MIXTURE, UNKNOWN
 from polyarm.inference.predictive import process_mixture
-from polyarm.inference.robust import law_of
+from polyarm.inference.robust import hyperprior_of
 from polyarm.inference.robust_checks import mended
+from polyarm.kernels._jit import plain
 from polyarm.kernels.component import COUNT, SCALE, n_rows
 from polyarm.kernels.gibbs import ROWS
-from polyarm.kernels.robust_component import VAR
-from polyarm.kernels.robust_scales import CENTRE, LAM, MEDIAN, NOISE, ORIGIN, SQUARE, WINDOW
+from polyarm.kernels.robust import records
+from polyarm.kernels.robust.component import VAR
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from tests.contracts.states import fed, rewards
 
@@ -66,24 +67,23 @@ def tried(engine: GibbsEngine, state: Any, step: int, drawn: list[int]) -> bool:
 
 def test_the_reservoir_of_a_fading_engine_spans_two_half_lives() -> None:
     model = RobustMixture(2, 2)
-    assert law_of(model, False, 15.2)[WINDOW] == 30
-    assert law_of(model, False)[WINDOW] == 0
+    assert [plain(records.hyperprior_of)(hyperprior_of(model, False, h)).window for h in (15.2, None)] == [30, 0]
 
 
 def test_a_mended_state_starts_from_the_prior_in_the_unit_of_the_rewards() -> None:
     engine = RobustEngine(RobustMixture(2, 2), 4, 2)
     data = [(x, arm, 30.0 + 5.0 * y) for x, arm, y in rewards(30, 2, 2, seed=0)]
     state, fresh = fed(engine, data, np.random.default_rng(0)), engine.init()
-    kept = state.hyper[[SQUARE, MEDIAN, ORIGIN]].copy()
-    state.hyper[LAM] = np.nan
-    assert mended(state, fresh, engine._law)
-    np.testing.assert_array_equal(state.hyper[[SQUARE, MEDIAN, ORIGIN]], kept)
-    scales = [LAM, LAM + 1, NOISE]
-    np.testing.assert_allclose(state.hyper[scales], fresh.hyper[scales] * kept[0])
-    np.testing.assert_array_equal(state.columns[CENTRE], [0.0, 0.0, kept[1]])
+    kept = state.shared.reward_square, state.shared.median, state.shared.origin
+    state.shared.arm_var[0] = np.nan
+    assert mended(state, fresh, engine._books(state))
+    assert kept == (state.shared.reward_square, state.shared.median, state.shared.origin)
+    np.testing.assert_allclose(state.shared.arm_var, fresh.shared.arm_var * kept[0])
+    np.testing.assert_allclose(state.shared.noise_scale, fresh.shared.noise_scale * kept[0])
+    np.testing.assert_array_equal(state.features.centre, [0.0, 0.0, kept[1]])
     for arm in range(2):
         np.testing.assert_array_equal(state.tables[arm, VAR, : state.sizes[arm, 0]], kept[0])
-        np.testing.assert_array_equal(state.centres[arm, :, -1], state.columns[CENTRE])
+        np.testing.assert_array_equal(state.centres[arm, :, -1], state.features.centre)
 
 
 def test_kinds_are_looked_for_at_powers_of_two_and_at_surprises() -> None:

@@ -8,10 +8,11 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from polyarm.inference import RobustEngine, RobustState
-from polyarm.kernels import robust
-from polyarm.kernels._jit import stream
-from polyarm.kernels.robust_component import COUNT, SYY, VAR, sxx_row, sxy_row, w_row
-from polyarm.kernels.robust_scales import CENTRE, GAMMA, LAM, NOISE, NOISE_RATE, RHO, STEPS, TAU, TAU_SCALE
+from polyarm.inference.robust_checks import values_of
+from polyarm.kernels._jit import plain, stream
+from polyarm.kernels.robust import update
+from polyarm.kernels.robust.component import COUNT, SYY, VAR, sxx_row, sxy_row, w_row
+from polyarm.kernels.robust.records import Rewards, hyperprior_of
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected
 from polyarm.types import Array, Rng
@@ -85,9 +86,9 @@ def visited_partitions(
         if moves is None:
             state = engine.refresh(state, rng)
         else:
-            shared = (state.centres, state.hyper, state.columns, engine._law)
-            moves(*state[:6], engine._law, state.data[0], state.seats[0], 0, engine.moves, rng)
-            robust.finish(state.tables, state.sizes, *shared, 0, 0, stream(rng))
+            books = engine._books(state)
+            moves(books, Rewards(state.data[0], state.seats[0]), 0, engine.moves, rng)
+            update.redraw(books, 0, stream(rng))
         key = reference.canonical(engine.assignments(state, 0))
         shares[key] = shares.get(key, 0.0) + 1 / n_rounds
     return shares
@@ -98,9 +99,7 @@ def distance(p: dict[tuple[int, ...], float], q: dict[tuple[int, ...], float]) -
     return 0.5 * sum(abs(p.get(key, 0.0) - q.get(key, 0.0)) for key in p.keys() | q.keys())
 
 
-def own_weight_with_itself(
-    T: Array, k: int, w0: Array, R: Array, data: Array, i: int, weight: Array, gap: Array, *_: Any
-) -> None:
+def own_weight_with_itself(*_: Any) -> None:
     """The printed Algorithm 2: a reward is never taken out of its component before that is scored."""
 
 
@@ -113,18 +112,18 @@ def test_partitions_have_their_posterior_probabilities() -> None:
 def test_a_reward_that_is_not_taken_out_is_noticed() -> None:
     engine, X, y = small_problem()
     exact = exact_partitions(engine, X, y)
-    wrong = mutant(robust.moves_of, {"score_own": own_weight_with_itself})
+    wrong = mutant(update.random_moves, {"score_own": own_weight_with_itself})
     assert distance(visited_partitions(engine, X, y, 800, wrong), exact) > 0.1
 
 
-def at_home_everywhere(T: Array, k: int, columns: Array, tau: float, x: Array, own: float) -> float:
-    """Planted: components have no places."""
+def at_home_everywhere(T: Array, k: int, features: Any, tau: float, x: Array, own: float) -> float:
+    """Planted: components have no locations."""
     return 0.0
 
 
 def test_components_without_places_are_noticed() -> None:
     engine, X, y = small_problem()
-    wrong = mutant(robust.moves_of, {"distance": at_home_everywhere})
+    wrong = mutant(update.random_moves, {"minus_log_density": at_home_everywhere})
     assert distance(visited_partitions(engine, X, y, 800, wrong), exact_partitions(engine, X, y)) > 0.05
 
 
@@ -223,7 +222,7 @@ def forwards(joint: Joint, n: int, rng: Rng) -> Array:
 
 def redraw_rewards(state: RobustState, engine: RobustEngine, rng: Rng) -> None:
     """Draw every context and reward again, given seating, places, slopes and noise variances."""
-    D, tau = state.columns.shape[1], state.hyper[TAU]
+    D, tau = state.features.unit.shape[0], state.shared.location_var
     lower = np.tril_indices(D)
     for arm in range(2):
         T, data = state.tables[arm], state.data[arm]
@@ -241,7 +240,7 @@ def redraw_rewards(state: RobustState, engine: RobustEngine, rng: Rng) -> None:
             T[sxy_row(D) : sxy_row(D) + D, part] = mine.T @ y[k == part]
             T[SYY, part] = y[k == part] @ y[k == part]
             assert T[COUNT, part] == (k == part).sum()
-    robust.rebuild_posteriors(state.tables, state.sizes, state.centres, state.hyper, state.columns, engine._law)
+    update.rebuild(engine._books(state))
 
 
 def backwards(joint: Joint, n: int, rng: Rng) -> Array:
@@ -252,18 +251,18 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
         state = engine.update(state, rng.standard_normal(2), i % 2, float(rng.standard_normal()), rng)
     for _ in range(n):
         if joint.forgets_to_refresh:
-            state.hyper[STEPS] = 65.0  # a step that draws no scales without slopes, which refreshes every arm
+            state.shared.n_steps = 65.0  # a step that draws no scales without slopes, which refreshes every arm
             state = engine.random_moves(state, 1, engine.moves, rng)
             state = engine.random_moves(state, 0, engine.moves, rng)
-            shared = (state.centres, state.hyper, state.columns, engine._law)
-            robust.finish(state.tables, state.sizes, *shared, 0, 0, stream(rng))
+            update.redraw(engine._books(state), 0, stream(rng))
         else:
             state = engine.refresh(state, rng)
         redraw_rewards(state, engine, rng)
-        shared_values = np.log(state.hyper[[LAM, LAM + 1, RHO, RHO + 1, NOISE, GAMMA, TAU]])
+        names = ("arm_var", "part_ratio", "noise_scale", "concentration", "location_var")
+        shared_values = np.log(values_of(state.shared, names))
         data = np.concatenate([state.data[arm][:N_EACH] for arm in range(2)])
         parts = float(state.sizes[:, 0].sum())
-        out.append(summary(shared_values, state.columns[CENTRE], parts, data[:, :2], data[:, 3]))
+        out.append(summary(shared_values, state.features.centre, parts, data[:, :2], data[:, 3]))
     return np.array(out)
 
 
@@ -283,14 +282,14 @@ def test_the_sampler_leaves_the_joint_distribution_as_it_is() -> None:
 
 def test_a_wrong_prior_rate_of_the_noise_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(32)
-    joint.engine._law[NOISE_RATE] *= 1.3
+    plain(hyperprior_of)(joint.engine._hyperprior).noise_rate *= 1.3
     scores = z_scores(backwards(joint, 6000, rng), forwards(joint, 6000, rng))
     assert np.abs(scores).max() > 6
 
 
 def test_a_wrong_prior_of_the_places_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(34)
-    joint.engine._law[TAU_SCALE] *= 1.3
+    plain(hyperprior_of)(joint.engine._hyperprior).location_scale *= 1.3
     scores = z_scores(backwards(joint, 6000, rng), forwards(joint, 6000, rng))
     assert np.abs(scores).max() > 6
 

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from polyarm.inference import RobustEngine, RobustState
-from polyarm.kernels import robust_means
-from polyarm.kernels.robust_component import COUNT
+from polyarm.inference.robust import posterior
+from polyarm.kernels.robust import predict
+from polyarm.kernels.robust.component import COUNT
 from polyarm.models import RobustMixture
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.mutants import mutant
@@ -43,7 +44,7 @@ def draw_mean(engine: RobustEngine, state: RobustState, x: Array, rng: Rng) -> f
 def draw_mean_by(kernel: Callable[..., None], state: RobustState, x: Array, rng: Rng) -> float:
     """A draw by a kernel with a planted bug."""
     out = np.empty((1, 1))
-    kernel(state.tables, state.sizes, *state[3:6], x, out, rng)
+    kernel(*posterior(state), x, out, rng)
     return float(out[0, 0])
 
 
@@ -79,11 +80,11 @@ def test_the_true_mean_has_every_rank_equally_often(place_scale: float) -> None:
     assert stats.chisquare(ranks(place_scale, None, 8)).pvalue > 1e-3
 
 
-def weights_of_nowhere(T: Array, K: int, columns: Array, gamma: float, tau: float, x: Array, counts: Array) -> None:
+def weights_of_nowhere(T: Array, K: int, features: Any, shared: Any, x: Array, counts: Array) -> None:
     """Planted: the weights in a context are those over all contexts."""
-    counts[:K], counts[K] = T[COUNT, :K], gamma
+    counts[:K], counts[K] = T[COUNT, :K], shared.concentration
 
 
 def test_weights_that_ignore_the_context_are_noticed() -> None:
-    wrong = mutant(robust_means.draw_means, {"local_counts": weights_of_nowhere})
+    wrong = mutant(predict.draw_means, {"local_counts": weights_of_nowhere})
     assert stats.chisquare(ranks(4.0, partial(draw_mean_by, wrong), 9)).pvalue < 1e-4

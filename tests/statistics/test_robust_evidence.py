@@ -8,38 +8,38 @@ import pytest
 from scipy import stats
 
 from polyarm.inference import RobustEngine, RobustState
-from polyarm.kernels import robust_evidence
-from polyarm.kernels.robust_component import COUNT, VAR
-from polyarm.kernels.robust_evidence import Arms, Scratch
-from polyarm.kernels.robust_scales import (
-    ARM_VAR,
-    CENTRE,
-    LAM,
-    LAM_SCALE,
-    LAM_SHAPE,
-    NOISE,
-    PART_VAR,
-    RHO,
-    RHO_SCALE,
-    RHO_SHAPE,
-    SQUARE,
-    set_variances,
-)
+from polyarm.kernels._jit import kernel, plain
+from polyarm.kernels.robust import evidence
+from polyarm.kernels.robust.component import COUNT, VAR
+from polyarm.kernels.robust.evidence import LAM, NOISE, RHO, propose_scales
+from polyarm.kernels.robust.records import Arms, Books, Solver, arms_of, hyperprior_of, room_for
+from polyarm.kernels.robust.shared import set_variances
 from polyarm.models import RobustMixture
-from polyarm.types import Array
+from polyarm.types import Array, Rng
 from tests.inference.test_robust import played
 from tests.statistics.mutants import mutant
 
 
-def parts_of(engine: RobustEngine, state: RobustState) -> tuple[Arms, Scratch]:
-    arms = Arms(state.tables, state.sizes, state.centres, state.hyper, state.columns, engine._law)
-    return arms, robust_evidence.scratch(arms)
+def arms_in(engine: RobustEngine, state: RobustState) -> Arms:
+    """The state as kernels have it."""
+    return plain(arms_of)(engine._books(state))
+
+
+def set_prior_variances(engine: RobustEngine, state: RobustState) -> None:
+    plain(set_variances)(state.shared, state.features, plain(hyperprior_of)(engine._hyperprior))
+
+
+@kernel
+def propose(books: Books, which: int, rng: Rng) -> None:
+    """One round of proposals of one scale, compiled."""
+    arms = arms_of(books)
+    propose_scales(arms, which, which + 1, room_for(arms), rng)
 
 
 def dense_evidence(engine: RobustEngine, state: RobustState) -> float:
     """Log density of all rewards given seating, noise variances and shared values, from the definition."""
-    total, D = 0.0, state.columns.shape[1]
-    L, R, c = state.columns[ARM_VAR], state.columns[PART_VAR], state.columns[CENTRE]
+    total, D = 0.0, state.features.unit.shape[0]
+    L, R, c = state.features.arm_var, state.features.part_var, state.features.centre
     for arm in range(engine.n_arms):
         n, z = state.sizes[arm, 1], engine.assignments(state, arm)
         F, y = state.data[arm][:n, :D], state.data[arm][:n, D]
@@ -53,13 +53,13 @@ def dense_evidence(engine: RobustEngine, state: RobustState) -> float:
 def test_the_evidence_is_the_density_of_all_rewards(dim: int) -> None:
     engine = RobustEngine(RobustMixture(3, dim))
     state = played(engine, 90)
-    arms, room = parts_of(engine, state)
-    found = []
+    arms, M, found = arms_in(engine, state), np.empty((2, dim + 1, dim + 1)), []
+    solver = Solver(M[0], M[1], np.empty(dim + 1))
     for factor in (1.0, 30.0, 1e-3):
-        state.hyper[RHO] *= factor
-        set_variances(state.hyper, state.columns, engine._law)
+        state.shared.part_ratio[0] *= factor
+        set_prior_variances(engine, state)
         ours = sum(
-            robust_evidence.arm_evidence(arms.tables[a], arms.sizes[a, 0], arms.centres[a], arms.columns, room)
+            plain(evidence.arm_evidence)(arms.components[a], arms.sizes[a, 0], arms.centres[a], arms.features, solver)
             for a in range(3)
         )
         found.append(ours - dense_evidence(engine, state))
@@ -68,7 +68,7 @@ def test_the_evidence_is_the_density_of_all_rewards(dim: int) -> None:
 
 def density_of_log(engine: RobustEngine, state: RobustState, which: int, log_values: Array) -> Array:
     """Posterior density of the logarithm of one scale, the others as they are, on a grid."""
-    law, before = engine._law, state.hyper[which]
+    law, before = plain(hyperprior_of)(engine._hyperprior), state.hyper[which]
     logs = []
     for value in np.exp(log_values):
         change = value / state.hyper[which]
@@ -77,15 +77,15 @@ def density_of_log(engine: RobustEngine, state: RobustState, which: int, log_val
             state.tables[:, VAR] *= change
             prior = stats.gamma.logpdf(value, engine.model.noise_rate_shape, scale=1 / engine.model.noise_rate)
         elif which < RHO:
-            prior = stats.invgamma.logpdf(value, law[LAM_SHAPE + which], scale=law[LAM_SCALE + which])
+            prior = stats.invgamma.logpdf(value, law.arm_shape[which], scale=law.arm_scale[which])
         else:
-            prior = stats.invgamma.logpdf(value, law[RHO_SHAPE + which - RHO], scale=law[RHO_SCALE + which - RHO])
-        set_variances(state.hyper, state.columns, law)
+            prior = stats.invgamma.logpdf(value, law.part_shape[which - RHO], scale=law.part_scale[which - RHO])
+        set_prior_variances(engine, state)
         logs.append(dense_evidence(engine, state) + prior + np.log(value))
     if which == NOISE:
         state.tables[:, VAR] *= before / state.hyper[which]
     state.hyper[which] = before
-    set_variances(state.hyper, state.columns, law)
+    set_prior_variances(engine, state)
     p = np.exp(np.array(logs) - max(logs))
     return np.asarray(p / p.sum())
 
@@ -95,14 +95,14 @@ def error_of_draws(which: int, propose: Callable[..., Any], n: int) -> Array:
     model = RobustMixture(2, 2, noise_rate_shape=2.0, part_shape=(2.0, 2.0))
     engine = RobustEngine(model, fixed_units=True)
     state = played(engine, 24, scale=0.3)
-    assert state.hyper[SQUARE] == 1
+    assert state.shared.reward_square == 1
     assert (state.tables[:, COUNT].max(axis=1) > 2).all()
     grid = np.linspace(-12, 12, 241)
     p = density_of_log(engine, state, which, grid)
-    arms, room = parts_of(engine, state)
+    books = engine._books(state)
     rng, seen = np.random.default_rng(3), np.empty(n)
     for i in range(n):
-        propose(arms, which, which + 1, room, rng)
+        propose(books, which, rng)
         seen[i] = np.log(state.hyper[which])
     batches = np.stack([seen, seen**2]).reshape(2, 40, -1).mean(axis=2)
     exact = np.array([p @ grid, p @ grid**2])
@@ -111,7 +111,7 @@ def error_of_draws(which: int, propose: Callable[..., Any], n: int) -> Array:
 
 @pytest.mark.parametrize("which", [LAM, LAM + 1, RHO, RHO + 1, NOISE])
 def test_draws_without_slopes_have_the_posterior_of_quadrature(which: int) -> None:
-    assert np.abs(error_of_draws(which, robust_evidence.propose_scales, 20_000)).max() < 4
+    assert np.abs(error_of_draws(which, propose, 20_000)).max() < 4
 
 
 def wide_prior(value: float, shape: float, scale: float) -> float:
@@ -119,17 +119,17 @@ def wide_prior(value: float, shape: float, scale: float) -> float:
     return -(shape + 1) * float(np.log(value)) - scale / value
 
 
-def evidence_without_volume(T: Array, k: int, at: Array, R: Array, M: Array, t: Array) -> float:
+def evidence_without_volume(T: Array, k: int, at: Array, R: Array, solver: Solver) -> float:
     """Planted: the determinant, which is what holds a prior's width back, is forgotten."""
-    volume = np.log(np.diag(M)).sum() + 0.5 * np.log(R).sum()
-    return float(robust_evidence.part_evidence(T, k, at, R, M, t) + volume)
+    volume = np.log(np.diag(solver.M)).sum() + 0.5 * np.log(R).sum()
+    return float(plain(evidence.part_evidence)(T, k, at, R, solver) + volume)
 
 
 @pytest.mark.parametrize(
     ("name", "bug"), [("log_inverse_gamma", wide_prior), ("part_evidence", evidence_without_volume)]
 )
 def test_wrong_priors_and_wrong_evidence_are_noticed(name: str, bug: Callable[..., Any]) -> None:
-    wrong = mutant(robust_evidence.propose_scales, {name: bug})
+    wrong = mutant(propose, {name: bug})
     assert np.abs(error_of_draws(RHO, wrong, 1600)).max() > 6
 
 
@@ -140,10 +140,10 @@ def test_noise_and_slopes_that_fell_come_back() -> None:
     for t in range(60):
         x = noise.standard_normal(4)
         state = engine.update(state, x, t % 3, float(x.sum() + 0.5 * noise.standard_normal()), rng)
-    state.hyper[NOISE] = 1e-5
+    state.shared.noise_scale = 1e-5
     state.tables[:, VAR] = 1e-5
-    state.hyper[LAM : LAM + 2] *= 1e4
+    state.shared.arm_var[:] *= 1e4
     for _ in range(100):
         state = engine.refresh(state, rng)
-    assert 0.02 < state.hyper[NOISE] < 3
-    assert state.hyper[LAM] < 50
+    assert 0.02 < state.shared.noise_scale < 3
+    assert state.shared.arm_var[0] < 50

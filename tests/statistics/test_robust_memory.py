@@ -8,8 +8,7 @@ import pytest
 from polyarm.environments.drift import Drift
 from polyarm.errors import InvalidArgument
 from polyarm.inference import RobustEngine, RobustState
-from polyarm.kernels.robust_component import COUNT, MEAN, SYY, kept_row, sxx_row, sxy_row
-from polyarm.kernels.robust_scales import CENTRE
+from polyarm.kernels.robust.component import COUNT, MEAN, SYY, kept_row, sxx_row, sxy_row
 from polyarm.models import RobustMixture
 from polyarm.policies import make_policy
 from polyarm.types import Array
@@ -108,7 +107,7 @@ def test_an_arm_left_alone_returns_to_its_prior() -> None:
     for xi, yi in zip(x, y, strict=True):
         state = engine.update(state, xi, 1, float(yi), rng)
     assert engine.n_components(state)[0] == 0
-    centre = state.columns[CENTRE] @ np.append(x[0], 1.0) + state.hyper[8]
+    centre = state.features.centre @ np.append(x[0], 1.0) + state.shared.origin
     assert engine.expected_means(state, x[0])[0] == pytest.approx(centre)
     assert state.seats[1].shape[0] <= 16
     assert np.isfinite(state.tables[:, : MEAN + D]).all()

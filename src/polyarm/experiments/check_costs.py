@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from polyarm.inference.door import NOTHING
-from polyarm.kernels.finite import finite_robust
+from polyarm.kernels.robust.records import Books
+from polyarm.kernels.robust.repair import is_finite
 from polyarm.policies import make_policy
 from polyarm.types import World
 
@@ -56,14 +57,16 @@ def check_costs(world: World, interaction_us: dict[str, float]) -> dict[str, flo
     engine, state = policy.engine.rest, learnt(policy, world).rest
     engine.draw_means(state, world.contexts[0], 1, np.random.default_rng(0))
     doors = 2 * (nanoseconds(lambda n: look(engine, state, n)) - nanoseconds(nothing))  # its own, and of the rest
-    parts = (state.tables, state.sizes, state.centres, state.hyper, state.columns)
-    empty = (state.tables[:0], state.sizes[:0], state.centres[:0], state.hyper[:0], state.columns[:0, :0].copy())
+    books: Books = engine._books(state)
+    empty = books._replace(
+        components=books.components[:0], shared=books.shared[:0], features=books.features[:0, :0].copy()
+    )
 
-    def finite(given: Any) -> Callable[[int], object]:
-        return lambda n: [finite_robust(*given) for _ in range(n)]
+    def finite(given: Books) -> Callable[[int], object]:
+        return lambda n: [is_finite(given) for _ in range(n)]
 
-    finite_robust(*empty)
-    numbers = nanoseconds(finite(parts)) - nanoseconds(finite(empty))
+    is_finite(empty)
+    numbers = nanoseconds(finite(books)) - nanoseconds(finite(empty))
     start = time.perf_counter()
     for _ in range(100):
         engine._door.check(engine, state)

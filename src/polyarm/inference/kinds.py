@@ -26,7 +26,6 @@ from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
 from polyarm.kernels._jit import stream
 from polyarm.kernels.links import STATUS, STEP
-from polyarm.kernels.robust_scales import BASE, ORIGIN
 from polyarm.kernels.sticks import Sticks
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.jumps import JumpMixture
@@ -329,12 +328,12 @@ class KindsEngine:
             return rows[:, :d], rows[:, d + 1]
         n, first = state.rest.sizes[arm, gibbs.ROWS], state.rest.sizes[arm, gibbs.NEXT]
         rows = np.roll(state.rest.data[arm][:n], -first, axis=0)
-        shift = float(state.rest.hyper[ORIGIN])
+        shift = float(state.rest.shared.origin)
         values = rows[:, -1] + shift
         for value in state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]:
             near = np.abs(values - value) <= SAME * (np.abs(values) + abs(shift))
             values[near] = value  # a shift there and back may not end where it began
-        return rows[:, :d] + state.rest.columns[BASE, :d], values
+        return rows[:, :d] + state.rest.features.base[:d], values
 
     def _rebuilt(self, state: KindsState, found: Found, reward: Reward, rng: Rng) -> KindsState:
         """State with other kinds, learnt anew from the rewards that can still move and a new one."""

@@ -21,37 +21,34 @@ from polyarm.inference.failure import backup_of, give_up
 from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room_for_reward
 from polyarm.inference.migration import memory_fits
 from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
-from polyarm.kernels import robust as kernels
-from polyarm.kernels import robust_draws as draws
-from polyarm.kernels import robust_means as means
-from polyarm.kernels import robust_scales as scales
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import plain, stream
 from polyarm.kernels.gibbs import NEXT, ROWS
-from polyarm.kernels.robust_component import VAR, n_rows
-from polyarm.kernels.robust_places import PRECISION
-from polyarm.kernels.robust_scales import (
-    BEGIN_AGAIN,
-    GAMMA,
-    LAM,
-    NOISE,
-    OFF,
-    ORIGIN,
-    RESERVOIR,
-    RHO,
-    SCALED,
-    SQUARE,
-    TAU,
-    UNIT,
+from polyarm.kernels.robust import draws, predict, units
+from polyarm.kernels.robust import update as kernels
+from polyarm.kernels.robust.component import VAR, n_rows
+from polyarm.kernels.robust.records import (
+    N_FEATURES,
+    N_SHARED,
+    Books,
+    Features,
+    Rewards,
+    Shared,
+    features_of,
+    shared_of,
 )
+from polyarm.kernels.robust.units import BEGIN_AGAIN, RESERVOIR
+from polyarm.kernels.robust.update import ADD, DONE, FAILED, UNITS, Reward
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.robust import RobustMixture
 from polyarm.types import Array, IntArray, Rng
+
+PER_ARM = ("components", "slots", "sizes", "centres")
 
 
 class RobustState(NamedTuple):
     """Components and centre of every arm, what the arms share, and each arm's rewards with their labels.
 
-    The layout is that of kernels.robust; n_rewards counts the rewards of all arms.
+    The layout is that of kernels.robust.records; n_rewards counts the rewards of all arms.
     """
 
     tables: Array
@@ -66,6 +63,16 @@ class RobustState(NamedTuple):
     n_rewards: int
     made_with: str = ""
 
+    @property
+    def shared(self) -> Shared:
+        """The numbers of `hyper` by name: what is written there is written to the state."""
+        return plain(shared_of)(self.hyper)
+
+    @property
+    def features(self) -> Features:
+        """The rows of `columns` by name."""
+        return plain(features_of)(self.columns)
+
     def require_sound(self) -> None:
         """Raise unless every reward sits at a component in use, and all numbers that are read are finite."""
         require_robust(self)
@@ -76,17 +83,22 @@ class RobustState(NamedTuple):
         return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
 
 
-def law_of(model: RobustMixture, fixed_units: bool, half_life: float | None = None) -> Array:
-    """The settings as kernels take them: see kernels.robust_scales."""
+def posterior(state: RobustState) -> tuple[Array, IntArray, Array, Array, Array]:
+    """What a state knows of the arms' means, as kernels take it."""
+    return state.tables, state.sizes, state.centres, state.hyper, state.columns
+
+
+def hyperprior_of(model: RobustMixture, fixed_units: bool, half_life: float | None = None) -> Array:
+    """The settings as kernels take them, in the order of kernels.robust.records.Hyperprior."""
     shape, rate = model.concentration_prior or (0.0, 0.0)
     pairs = [*model.arm_shape, *model.arm_scale, *model.part_shape, *model.part_scale]
     noise = [model.noise_shape, model.noise_rate_shape, model.noise_rate, model.wide, shape, rate]
     flags = [model.shared_centre, model.learned, model.intercept, fixed_units]
-    places = [model.place_shape * model.intercept, model.place_scale]
+    locations = [model.place_shape * model.intercept, model.place_scale]
     window = round(2 * half_life) if half_life is not None else 0  # the mean age of a faded reward is 1.4 half-lives
     wild = [model.wild_share, model.wild_shape, _ratio(model.noise_shape, model.noise_shape + 0.5)]
     tails = [max(window, 0), *wild, _ratio(model.noise_shape, model.wild_shape)]
-    return np.array([*pairs, *noise, *flags, *places, *tails], dtype=np.float64)
+    return np.array([*pairs, *noise, *flags, *locations, *tails], dtype=np.float64)
 
 
 def _ratio(a: float, b: float) -> float:
@@ -95,7 +107,7 @@ def _ratio(a: float, b: float) -> float:
 
 
 def with_room_for_component(state: RobustState) -> RobustState:
-    """The state with twice the places for components; new places carry new labels."""
+    """The state with twice the slots for components; new slots carry new labels."""
     capacity = state.tables.shape[2]
     labels = np.concatenate([state.labels, state.labels], axis=2)
     labels[:, :, capacity:] = np.arange(capacity, 2 * capacity)
@@ -127,7 +139,7 @@ class RobustEngine:
     fixed_units: bool = False
     memory: int | None = None
     half_life: float | None = None
-    _law: Array = field(init=False, repr=False)
+    _hyperprior: Array = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
@@ -137,7 +149,7 @@ class RobustEngine:
             require_count(self.memory, "memory")
         if self.half_life is not None:
             require_positive(self.half_life, "half_life")
-        object.__setattr__(self, "_law", law_of(self.model, self.fixed_units, self.half_life))
+        object.__setattr__(self, "_hyperprior", hyperprior_of(self.model, self.fixed_units, self.half_life))
 
     @property
     def n_arms(self) -> int:
@@ -153,17 +165,18 @@ class RobustEngine:
         """State before any reward: shared values at the middle of their priors, in units of 1."""
         n, D, model = self.n_arms, self.model.n_features, self.model
         first = min(FIRST_CAPACITY, self.memory or FIRST_CAPACITY)
-        hyper = np.zeros(15)
-        hyper[LAM : LAM + 2] = np.divide(model.arm_scale, model.arm_shape)
-        hyper[RHO : RHO + 2] = model.part_ratio
-        hyper[NOISE] = model.noise_rate_shape / model.noise_rate
-        hyper[GAMMA] = np.divide(*model.concentration_prior) if model.concentration_prior else model.concentration
-        hyper[SQUARE] = 1.0
-        columns = np.zeros((11, D))
-        columns[UNIT] = 1.0
-        columns[PRECISION, : self.context_dim] = float(self.fixed_units)
+        hyper, columns = np.zeros(N_SHARED), np.zeros((N_FEATURES, D))
+        shared, features = plain(shared_of)(hyper), plain(features_of)(columns)
+        shared.arm_var[:] = np.divide(model.arm_scale, model.arm_shape)
+        shared.part_ratio[:] = model.part_ratio
+        shared.noise_scale = model.noise_rate_shape / model.noise_rate
+        prior = model.concentration_prior
+        shared.concentration = prior[0] / prior[1] if prior else model.concentration
+        shared.reward_square = 1.0
         if model.intercept:
-            hyper[TAU] = model.place_scale / (model.place_shape or 1.0)
+            shared.location_var = model.place_scale / (model.place_shape or 1.0)
+        features.unit[:] = 1.0
+        features.precision[: self.context_dim] = float(self.fixed_units)
         state = RobustState(
             tables=np.zeros((n, n_rows(D), FIRST_CAPACITY)),
             labels=np.tile(np.arange(FIRST_CAPACITY), (n, 2, 1)),
@@ -177,7 +190,7 @@ class RobustEngine:
             n_rewards=0,
             made_with=self._door.settings(self),
         )
-        kernels.rebuild_posteriors(state.tables, state.sizes, state.centres, hyper, columns, self._law)
+        kernels.rebuild(self._books(state))
         return state
 
     def with_arm(self, state: RobustState) -> "tuple[RobustEngine, RobustState]":
@@ -189,8 +202,8 @@ class RobustEngine:
         while fresh.tables.shape[2] < state.tables.shape[2]:
             fresh = with_room_for_component(fresh)
         wider = with_empty_arm(state, fresh)
-        last = (wider.tables[-1:], wider.sizes[-1:], wider.centres[-1:])
-        kernels.rebuild_posteriors(*last, wider.hyper, wider.columns, engine._law)
+        books = engine._books(wider)
+        kernels.rebuild(books._replace(**{name: getattr(books, name)[-1:] for name in PER_ARM}))
         return engine, wider
 
     def require_fit(self, state: RobustState) -> None:
@@ -218,17 +231,8 @@ class RobustEngine:
         b = state.n_rewards % self.n_arms
         if b == a:
             b = (b + 1) % self.n_arms
-        source = stream(rng)
-        taken = (*state[:6], self._law, state.data[a], state.seats[a], a, state.reservoir, x, y)
-        if not kernels.take_in(*taken, False, source):
-            self._move_origin(state)
-            kernels.take_in(*taken, True, source)
-        state = self._random_moves(state, a, self.moves, rng)
-        if b != a:
-            state = self._random_moves(state, b, self.moves_elsewhere, rng)
-        shared = (state.centres, state.hyper, state.columns, self._law)
-        finite = kernels.finish(state.tables, state.sizes, *shared, a, b, source)
-        if not finite and not mended(state, self.init(), self._law):
+        state, finite = self._take_in(state, Reward(a, b, x, y), rng)
+        if not finite and not mended(state, self.init(), self._books(state)):
             give_up(given, backup, y)
         state = state._replace(n_rewards=state.n_rewards + 1)
         self._door.last = state
@@ -236,6 +240,22 @@ class RobustEngine:
         if share < 1.0:
             self.fade(state, share)
         return state
+
+    def _take_in(self, state: RobustState, reward: Reward, rng: Rng) -> tuple[RobustState, bool]:
+        """State with the reward, and whether its numbers are finite."""
+        here, there = (Rewards(state.data[arm], state.seats[arm]) for arm in (reward.arm, reward.other))
+        stage, left, source = UNITS, self.moves, stream(rng)
+        while stage not in (DONE, FAILED):
+            n_moves = (left, self.moves_elsewhere)
+            stage, left = kernels.update(self._books(state), reward, here, there, stage, n_moves, source)
+            if stage == ADD:
+                self._move_origin(state)
+            elif left > 0:
+                state = with_room_for_component(state)
+        return state, stage == DONE
+
+    def _books(self, state: RobustState) -> Books:
+        return Books(*state[:7], self._hyperprior)
 
     def _with_room(self, state: RobustState, arm: int) -> RobustState:
         if state.sizes[arm, NEXT] == len(state.seats[arm]):
@@ -247,23 +267,23 @@ class RobustEngine:
 
     def _move_origin(self, state: RobustState) -> None:
         """Count rewards and columns from where they now are, and begin again where the scale of rewards is another."""
-        tables, labels, sizes, centres, hyper, columns, reservoir = state[:7]
+        books = self._books(state)
         if self.model.intercept:
             shift = np.zeros(self.model.n_features)
-            scales.recentre(tables, sizes, centres, hyper, columns, reservoir, shift)
-            for arm in range(self.n_arms):
-                rewards = (state.data[arm], state.seats[arm], sizes[arm, ROWS])
-                kernels.count_from(tables[arm], labels[arm, 0], sizes[arm, 0], *rewards, shift)
-        if hyper[SCALED] == BEGIN_AGAIN:
-            scales.begin_again(tables, sizes, centres, hyper, columns, self._law, np.array(self.model.part_ratio))
-        hyper[OFF] = 0.0
-        kernels.rebuild_posteriors(tables, sizes, centres, hyper, columns, self._law)
+            units.recentre(books, shift)
+            for arm, (K, n, _) in enumerate(state.sizes):
+                rewards = Rewards(state.data[arm], state.seats[arm])
+                kernels.count_from(state.tables[arm], state.labels[arm, 0], K, rewards, n, shift)
+        if state.shared.scaled == BEGIN_AGAIN:
+            units.begin_again(books, np.array(self.model.part_ratio))
+        state.shared.off_centre = 0.0
+        kernels.rebuild(books)
 
     def fade(self, state: RobustState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
         if state is not self._door.last:
             self._door.check(self, state)
-        kernels.forget(*state[:6], self._law, share)
+        kernels.forget(self._books(state), share)
 
     def random_moves(self, state: RobustState, arm: int, n_moves: int, rng: Rng) -> RobustState:
         """State after that many Gibbs moves of uniformly drawn rewards of an arm, at most four for each."""
@@ -275,20 +295,19 @@ class RobustEngine:
         return state
 
     def _random_moves(self, state: RobustState, arm: int, n_moves: int, rng: Rng) -> RobustState:
-        source, rewards = stream(rng), (state.data[arm], state.seats[arm])
-        left = kernels.moves_of(*state[:6], self._law, *rewards, arm, n_moves, source)
+        source, rewards = stream(rng), Rewards(state.data[arm], state.seats[arm])
+        left = kernels.random_moves(self._books(state), rewards, arm, n_moves, source)
         while left > 0:
             state = with_room_for_component(state)
-            left = kernels.moves_of(*state[:6], self._law, *rewards, arm, left, source)
+            left = kernels.random_moves(self._books(state), rewards, arm, left, source)
         return state
 
     def refresh(self, state: RobustState, rng: Rng) -> RobustState:
         """State after another round of moves in every arm and of draws of all that is shared."""
         for arm in range(self.n_arms):
             state = self.random_moves(state, arm, self.moves, rng)
-            shared = (state.centres, state.hyper, state.columns, self._law)
-            if not kernels.finish(state.tables, state.sizes, *shared, arm, arm, stream(rng)):
-                mended(state, self.init(), self._law)
+            if not kernels.redraw(self._books(state), arm, stream(rng)):
+                mended(state, self.init(), self._books(state))
         return state
 
     def draw_means(self, state: RobustState, context: Array, n_draws: int, rng: Rng) -> Array:
@@ -297,8 +316,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        tables, _, sizes, centres, hyper, columns = state[:6]
-        means.draw_means(tables, sizes, centres, hyper, columns, x, out, stream(rng))
+        predict.draw_means(*posterior(state), x, out, stream(rng))
         return out
 
     def moments(self, state: RobustState, context: Array) -> Array:
@@ -311,9 +329,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((2, self.n_arms))
-        tables, _, sizes, centres, hyper, columns = state[:6]
-        means.moments(tables, sizes, centres, hyper, columns, x, out)
-        means.inflate_sd_for_ties(tables, sizes, hyper, out)
+        predict.moments(*posterior(state), x, out)
         return out
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:
@@ -322,8 +338,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_contexts(contexts, self.context_dim)
         out = np.empty((len(x), 2, self.n_arms))
-        tables, _, sizes, centres, hyper, columns = state[:6]
-        means.moments_many(tables, sizes, centres, hyper, columns, x, out)
+        predict.moments_many(*posterior(state), x, out)
         return out
 
     def expected_means(self, state: RobustState, context: Array) -> Array:
@@ -356,16 +371,15 @@ class RobustEngine:
         a = require_arm(arm, self.n_arms)
         n = int(state.sizes[a, 0])
         parts = np.empty((3, n + 1))
-        tables, _, sizes, centres, hyper, columns = state[:6]
-        means.components(tables, sizes, centres, hyper, columns, x, a, parts)
+        predict.describe_components(*posterior(state), x, a, parts)
         model = self.model
         shapes = np.array([model.noise_shape, model.wild_shape])[: 2 if model.wild_share else 1]
         counts, location, variance = (np.append(part, np.full(len(shapes) - 1, part[n])) for part in parts)
         if model.wild_share:
             counts[n:] *= 1 - model.wild_share, model.wild_share
-        noise = np.append(state.tables[a, VAR, :n], state.hyper[NOISE] / shapes)
+        noise = np.append(state.tables[a, VAR, :n], state.shared.noise_scale / shapes)
         dof = np.append(np.full(n, np.inf), 2 * shapes)
-        return StudentMixture(counts / counts.sum(), dof, location + state.hyper[ORIGIN], np.sqrt(noise + variance))
+        return StudentMixture(counts / counts.sum(), dof, location + state.shared.origin, np.sqrt(noise + variance))
 
     def draw_densities(
         self, state: RobustState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
@@ -377,7 +391,7 @@ class RobustEngine:
         a = require_arm(arm, self.n_arms)
         points = require_array(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
-        draws.draw_density(self._arms(state), a, x, points, out, stream(rng))
+        draws.draw_density(self._books(state), a, x, points, out, stream(rng))
         return out
 
     def draw_objectives(
@@ -395,8 +409,5 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((shares.shape[1], self.n_arms))
-        draws.draw_worths(self._arms(state), x, objective.functional, values, shares, out, stream(rng))
+        draws.draw_worths(self._books(state), x, objective.functional, values, shares, out, stream(rng))
         return out
-
-    def _arms(self, state: RobustState) -> draws.Arms:
-        return draws.Arms(state.tables, state.sizes, *state[3:6], self._law)

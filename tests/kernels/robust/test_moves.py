@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from polyarm.kernels import robust_moves
 from polyarm.kernels._jit import plain
-from polyarm.kernels.robust_component import COUNT, MEAN, MOVES, MOVES_KEPT, SYY, VAR, keep, recount
-from polyarm.kernels.robust_scales import PART_VAR
+from polyarm.kernels.robust import moves, records
+from polyarm.kernels.robust.component import COUNT, MEAN, MOVES, MOVES_KEPT, SYY, VAR, keep, recount
 from polyarm.types import Array, IntArray
-from tests.kernels.robust_world import (
+from tests.kernels.robust.test_component import assert_sums
+from tests.kernels.robust.test_gating import members_of, predictive
+from tests.kernels.robust.world import (
     CAPACITY,
     PAIRS,
     SEATS,
@@ -27,8 +28,6 @@ from tests.kernels.robust_world import (
     write,
 )
 from tests.kernels.script import Script
-from tests.kernels.test_robust_component import assert_sums
-from tests.kernels.test_robust_places import members_of, predictive
 from tests.statistics.mutants import mutant
 
 GAMMA, TAU, A, B = 0.75, 0.55, 1.3, 0.45
@@ -40,17 +39,19 @@ def world() -> World:
 
 
 class Arm:
-    """An arm of the hand-made world with its seating, labels in another order than places."""
+    """An arm of the hand-made world with its seating, labels in another order than slots."""
 
     def __init__(self, world: World, arm: int) -> None:
-        self.world, self.arm, self.T = world, arm, world.tables[arm]
-        self.label = np.roll(np.arange(CAPACITY), 3)
-        self.place = np.argsort(self.label)
-        self.size = world.sizes[arm]
+        self.world, self.T, self.size = world, world.tables[arm], world.sizes[arm]
+        self.label, self.slot = world.slots[arm]
         self.data = world.data[arm].copy()
         self.z = self.label[np.array(SEATS[arm], dtype=np.int64)]
         self.w0 = world.centres[arm, :, D + 1]
-        self.work = np.zeros((4, CAPACITY))
+
+    @property
+    def record(self) -> records.Arm:
+        """The arm as kernels take it."""
+        return records.Arm(self.T, self.label, self.slot, self.size, self.w0, self.data, self.z)
 
     def move(self, i: int, rng: Any, pick: int | None = None, new: bool = False) -> tuple[Array, Array]:
         """Move reward i; with `pick` to that choice.  Gives the log weights it drew from and the noises proposed."""
@@ -63,27 +64,25 @@ class Arm:
             return int(np.argmax(caught[0])) if pick is None else pick
 
         def suggest(half: float, a: float, b: float, wide: bool, rng: Any) -> float:
-            assert a == A
+            assert (a, b) == (A, B)
             self.wide.append(wide)
             proposed.append([0.9, 0.35][len(proposed)])
             return proposed[-1]
 
         self.wide: list[bool] = []
-        wrong = mutant(robust_moves.move, {"draw_weighted": draw, "suggest_noise": suggest})
-        shared = (self.w0, self.world.columns, GAMMA, TAU, B, self.world.law)
-        scratch = (self.work, np.empty((D, D)), np.empty((D, D)), np.empty(D))
-        wrong(self.T, self.label, self.place, self.size, *shared, self.data, self.z, i, *scratch, rng, new)
+        wrong = mutant(moves.move, {"draw_weighted": draw, "suggest_noise": suggest})
+        wrong(self.record, self.world.arms, i, new, self.world.room, rng)
         return caught[0], np.array(proposed)
 
     def members(self, k: int, without: int = -1) -> IntArray:
-        """Rows of the rewards at place k."""
+        """Rows of the rewards in slot k."""
         return np.array(
             [i for i in range(len(self.data)) if self.z[i] == self.label[k] and i != without], dtype=np.int64
         )
 
     def component(self, rows: IntArray, s2: float) -> Known:
         X, y = self.data[rows, :D], self.data[rows, D]
-        R = self.world.columns[PART_VAR]
+        R = self.world.features.part_var
         return regression(float(len(y)), s2, float(y @ y), X.T @ X, X.T @ y, self.w0, R, np.zeros(D))
 
     def log_weight(self, i: int, rows: IntArray, s2: float) -> float:
@@ -96,7 +95,7 @@ class Arm:
 
     def log_weight_new(self, i: int, s2: float) -> float:
         """gamma/2 N(y; x'w0, s2 + x'Rx) p(x) p(s2) / h(s2)."""
-        x, y, R = self.data[i, :D], self.data[i, D], self.world.columns[PART_VAR]
+        x, y, R = self.data[i, :D], self.data[i, D], self.world.features.part_var
         far = y - x @ self.w0
         density = stats.norm.logpdf(far, 0.0, np.sqrt(s2 + (x**2 * R).sum()))
         usual, wild = (stats.invgamma.logpdf(s2, shape, scale=B) for shape in (A, WILD[1]))
@@ -111,20 +110,20 @@ def assert_same_odds(found: Array, wanted: list[float]) -> None:
 
 
 def assert_seated(arm: Arm) -> None:
-    """Sums, U and V of every component are those of the rewards that carry its label, and places invert labels."""
+    """Sums, U and V of every component are those of the rewards that carry its label, and slots invert labels."""
     for k in range(arm.size[0]):
         rows = arm.members(k)
         assert_sums(arm.T, k, arm.data[rows])
         known = arm.component(rows, arm.T[VAR, k])
         np.testing.assert_allclose(rows_of(arm.T, k, MEAN, D), known.U, rtol=1e-8)
         np.testing.assert_allclose(symmetric(rows_of(arm.T, k, MEAN + D, PAIRS)), known.V, rtol=1e-8, atol=1e-12)
-    np.testing.assert_array_equal(arm.place[arm.label], np.arange(CAPACITY))
+    np.testing.assert_array_equal(arm.slot[arm.label], np.arange(CAPACITY))
 
 
 @pytest.mark.parametrize("i", range(8))
 def test_weights_of_a_move_in_company(world: World, i: int) -> None:
     arm = Arm(world, 0)
-    own = int(arm.place[arm.z[i]])
+    own = int(arm.slot[arm.z[i]])
     found, _ = arm.move(i, Script(), pick=own)
     noises = [known.s2 for known in world.known[0]]
     wanted = [arm.log_weight(i, arm.members(k, without=i), noises[k]) for k in range(3)]
@@ -133,7 +132,7 @@ def test_weights_of_a_move_in_company(world: World, i: int) -> None:
 
 
 def lone(world: World) -> tuple[Arm, int]:
-    """An arm in which the last reward sits alone, at the second of three places."""
+    """An arm in which the last reward sits alone, in the second of three slots."""
     arm = Arm(world, 2)
     arm.move(3, Script(), pick=2)
     assert arm.size[0] == 3
@@ -143,7 +142,7 @@ def lone(world: World) -> tuple[Arm, int]:
 
 def test_a_lone_reward_competes_with_its_own_noise_variance_and_one_proposal(world: World) -> None:
     arm, i = lone(world)
-    own = int(arm.place[arm.z[i]])
+    own = int(arm.slot[arm.z[i]])
     s2 = arm.T[VAR].copy()
     assert s2[own] == 0.9
     arm.T[VAR, own] = s2[own] = 0.62
@@ -157,26 +156,26 @@ def test_a_lone_reward_competes_with_its_own_noise_variance_and_one_proposal(wor
 
 def test_a_lone_reward_may_take_another_noise_variance(world: World) -> None:
     arm, i = lone(world)
-    own = int(arm.place[arm.z[i]])
+    own = int(arm.slot[arm.z[i]])
     arm.move(i, Script(), pick=3)
-    assert (int(arm.place[arm.z[i]]), arm.size[0]) == (own, 3)
+    assert (int(arm.slot[arm.z[i]]), arm.size[0]) == (own, 3)
     assert arm.T[VAR, own] == 0.9
     assert_seated(arm)
 
 
-def test_a_lone_reward_that_leaves_closes_its_place(world: World) -> None:
+def test_a_lone_reward_that_leaves_closes_its_slot(world: World) -> None:
     arm, i = lone(world)
     arm.move(i, Script(), pick=0)
-    assert (int(arm.place[arm.z[i]]), arm.size[0]) == (0, 2)
+    assert (int(arm.slot[arm.z[i]]), arm.size[0]) == (0, 2)
     assert_seated(arm)
 
 
 @pytest.mark.parametrize(("pick", "s2"), [(3, 0.9), (4, 0.35)])
-def test_a_reward_that_opens_a_place_takes_the_noise_it_was_weighed_with(world: World, pick: int, s2: float) -> None:
+def test_a_reward_that_opens_a_slot_takes_the_noise_it_was_weighed_with(world: World, pick: int, s2: float) -> None:
     arm = Arm(world, 0)
     arm.move(2, Script(), pick=pick)
     assert arm.size[0] == 4
-    assert int(arm.place[arm.z[2]]) == 3
+    assert int(arm.slot[arm.z[2]]) == 3
     assert arm.T[VAR, 3] == s2
     assert_seated(arm)
 
@@ -185,7 +184,7 @@ def test_a_reward_that_changes_company_is_counted_out_and_in(world: World) -> No
     arm = Arm(world, 0)
     before = arm.T[MOVES, :3].copy()
     arm.move(5, Script(), pick=2)
-    assert int(arm.place[arm.z[5]]) == 2
+    assert int(arm.slot[arm.z[5]]) == 2
     np.testing.assert_array_equal(arm.T[MOVES, :3] - before, [1, 0, 1])
     assert_seated(arm)
 
@@ -200,7 +199,7 @@ def test_a_new_reward_has_no_seat_yet(world: World, pick: int) -> None:
     wanted += [arm.log_weight_new(4, 0.9), arm.log_weight_new(4, 0.35)]
     found, _ = arm.move(4, Script(), pick=pick, new=True)
     assert_same_odds(found, wanted)
-    assert int(arm.place[arm.z[4]]) == min(pick, 2)
+    assert int(arm.slot[arm.z[4]]) == min(pick, 2)
     assert arm.size[0] == (3 if pick >= 2 else 2)
     assert_seated(arm)
 
@@ -221,25 +220,24 @@ def test_an_own_component_that_one_reward_rules_is_solved_without_it(world: Worl
 
 def test_sums_are_computed_afresh_after_many_moves_or_a_giant(world: World) -> None:
     """What is kept stays in them: a small MOVES_KEPT makes every removal a fresh count."""
-    for moves, rows in ((MOVES_KEPT + 1.0, (0, 1, 5)), (0.0, ())):
+    for n_moves, rows in ((MOVES_KEPT + 1.0, (0, 1, 5)), (0.0, ())):
         arm = Arm(make_world(), 0)
         old = np.array([[0.5, -1.5, 1.0, 0.2]])
         plain(keep)(arm.T, 0, old, 0)
         plain(recount)(arm.T, 0, arm.data, arm.z, 8, int(arm.label[0]))
-        arm.T[MOVES, 0] = moves
+        arm.T[MOVES, 0] = n_moves
         if not rows:
             arm.data[6, D] = 1e9
             plain(recount)(arm.T, 0, arm.data, arm.z, 8, int(arm.label[0]))
             arm.T[SYY, 0] = 1e18  # digits of the others are gone
-        R, M, C, v = world.columns[PART_VAR], np.empty((D, D)), np.empty((D, D)), np.empty(D)
         label, arm.z[6] = int(arm.label[0]), int(arm.label[1])
-        plain(robust_moves.remove)(arm.T, 0, arm.w0, R, arm.data, arm.z, 8, 6, label, M, C, v)
+        plain(moves.remove)(arm.record, 0, world.features.part_var, 6, label, world.room.solver)
         assert_sums(arm.T, 0, np.vstack([old, arm.data[[0, 1, 5]]]))
         assert arm.T[MOVES, 0] == 0
 
 
 def test_weighted_draws() -> None:
-    draw, gap = plain(robust_moves.draw_weighted), np.array([1000.0, 1001.0, 999.0, 5000.0])
+    draw, gap = plain(moves.draw_weighted), np.array([1000.0, 1001.0, 999.0, 5000.0])
     p = np.array([1.0, 2.0, 3.0, 4.0]) * np.exp(-(gap - 999.0))
     edges = np.cumsum(p) / p.sum()
     for u, k in ((0.0, 0), (edges[0] - 1e-9, 0), (edges[0] + 1e-9, 1), (edges[1] + 1e-9, 2), (1 - 1e-12, 2)):
@@ -247,7 +245,7 @@ def test_weighted_draws() -> None:
 
 
 def test_noise_is_suggested_by_the_prior_or_given_the_reward() -> None:
-    suggest = plain(robust_moves.suggest_noise)
+    suggest = plain(moves.suggest_noise)
     for wide, shape, scale in ((False, A, B), (True, A + 0.5, B + 0.8)):
         rng = Script(gammas=[2.0])
         assert suggest(0.8, A, B, wide, rng) == pytest.approx(scale / 2.0)
@@ -258,29 +256,27 @@ def test_a_lone_reward_stands_for_the_proposal_it_looks_like(world: World) -> No
     """The other proposal is from h2 with probability h1 / (h1 + h2), and the other way round."""
     arm, i = lone(world)
     assert arm.wide == [False, True]
-    own = int(arm.place[arm.z[i]])
+    own = int(arm.slot[arm.z[i]])
     half = 0.5 * (arm.data[i, D] - arm.data[i, :D] @ arm.w0) ** 2
     h1, h2 = (stats.invgamma.pdf(0.9, A + t, scale=B + 2 * t * half) for t in (0.0, 0.5))
-    assert plain(robust_moves.wider)(0.9, half, B, world.law) == pytest.approx(h2 / h1)
+    assert plain(moves.wider)(0.9, half, B, world.prior) == pytest.approx(h2 / h1)
     for u, wide in ((h1 / (h1 + h2) - 1e-9, True), (h1 / (h1 + h2) + 1e-9, False)):
         arm.move(i, Script(uniforms=[u]), pick=own)
         assert arm.wide == [wide]
 
 
-def test_moves_stop_where_the_table_is_full(world: World) -> None:
+def test_moves_stop_where_no_slot_is_free(world: World) -> None:
     arm = Arm(world, 0)
     asked: list[int] = []
 
-    def note(*given: Any) -> None:
-        asked.append(given[12])
-        given[3][0] += 1
+    def note(given: records.Arm, arms: Any, i: int, *rest: Any) -> None:
+        asked.append(i)
+        given.size[0] += 1
 
-    moves = mutant(robust_moves.make_moves, {"move": note})
-    shared = (arm.w0, world.columns, GAMMA, TAU, B, world.law)
-    scratch = (arm.work, np.empty((D, D)), np.empty((D, D)), np.empty(D))
+    make = mutant(moves.make_moves, {"move": note})
     rng = Script(uniforms=[0.0, 0.5, 0.99, 0.3])
-    left = moves(arm.T, arm.label, arm.place, arm.size, *shared, arm.data, arm.z, 10, *scratch, rng)
-    assert (asked, left) == ([0, 4, 7, 2], 6)  # from three components to seven: two proposals need two places
-    assert moves(arm.T, arm.label, arm.place, arm.size, *shared, arm.data, arm.z, 0, *scratch, rng) == 0
+    left = make(arm.record, world.arms, 10, world.room, rng)
+    assert (asked, left) == ([0, 4, 7, 2], 6)  # from three components to seven: two proposals need two slots
+    assert make(arm.record, world.arms, 0, world.room, rng) == 0
     assert arm.T[COUNT, 0] == 4
     assert members_of(world, 0, 0).shape == (4, D)

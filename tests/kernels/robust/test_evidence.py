@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyarm.kernels import robust_evidence as evidence
-from polyarm.kernels import robust_scales as scales
 from polyarm.kernels._jit import plain
-from polyarm.kernels.robust_component import VAR
-from polyarm.kernels.robust_evidence import OUTLYING, Arms, Scratch
-from polyarm.kernels.robust_scales import ARM_VAR, CENTRE, LAM, NOISE, PART_VAR, RHO, SQUARE
+from polyarm.kernels.robust import evidence
+from polyarm.kernels.robust import shared as common
+from polyarm.kernels.robust.component import VAR
+from polyarm.kernels.robust.evidence import LAM, N_SCALES, NOISE, OUTLYING, RHO
+from polyarm.kernels.robust.records import Arms, Room, shared_of
 from polyarm.types import Array
-from tests.kernels.robust_world import SEATS, WILD, XY_ROW, D, World, make_world
+from tests.kernels.robust.world import SEATS, WILD, XY_ROW, D, World, make_world
 from tests.kernels.script import Script
 from tests.statistics.mutants import mutant
 
@@ -27,9 +27,8 @@ def world() -> World:
     return make_world()
 
 
-def parts_of(world: World) -> tuple[Arms, Scratch]:
-    arms = Arms(*world.shared)
-    return arms, plain(evidence.scratch)(arms)
+def parts_of(world: World) -> tuple[Arms, Room]:
+    return world.arms, world.room
 
 
 def rows_of(world: World, arm: int, k: int) -> tuple[Array, Array]:
@@ -41,7 +40,7 @@ def dense(world: World, arm: int) -> float:
     """Log density of an arm's rewards without 2 pi, from the covariance of all of them."""
     z, rows = np.array(SEATS[arm]), world.data[arm]
     F, y = rows[:, :D], rows[:, D]
-    L, R, c = world.columns[ARM_VAR], world.columns[PART_VAR], world.columns[CENTRE]
+    L, R, c = world.features.arm_var, world.features.part_var, world.features.centre
     covariance = (F * L) @ F.T + (z[:, None] == z) * ((F * R) @ F.T) + np.diag(world.tables[arm, VAR, z])
     return float(stats.multivariate_normal.logpdf(y, F @ c, covariance)) + 0.5 * len(y) * math.log(2 * math.pi)
 
@@ -63,9 +62,9 @@ def test_the_evidence_is_the_density_of_all_rewards(shared: bool) -> None:
     arms, room = parts_of(world)
     for arm in (0, 2, 3):
         K = arms.sizes[arm, 0]
-        found = plain(evidence.arm_evidence)(arms.tables[arm], K, arms.centres[arm], arms.columns, room)
+        found = plain(evidence.arm_evidence)(arms.components[arm], K, arms.centres[arm], arms.features, room.solver)
         assert found == pytest.approx(dense(world, arm), rel=1e-6 if shared else 1e-4)
-    total = plain(evidence.evidence)(arms, room)
+    total = plain(evidence.evidence)(arms, room.solver)
     assert total == pytest.approx(sum(dense(world, arm) for arm in (0, 2, 3)), rel=1e-6 if shared else 1e-4)
 
 
@@ -75,32 +74,36 @@ def test_the_prior_of_all_scales(shared: bool, rho: bool) -> None:
     """IG(shape, scale S2) of lam2, IG(shape, scale) of rho, Gamma(shape, rate / S2) of b: of their logarithms."""
     world = make_world(shared)
     if not rho:
-        world.law[scales.RHO_SHAPE : scales.RHO_SHAPE + 2] = 0.0
+        world.prior.part_shape[:] = 0.0
 
     def log_prior(hyper: Array) -> float:
-        S2 = hyper[SQUARE]
-        total = stats.gamma.logpdf(hyper[NOISE], 1.7, scale=S2 / 0.9) + math.log(hyper[NOISE])
-        for g, (shape, scale) in enumerate([(1.1, 0.3), (1.2, 0.4)]):
-            total += stats.invgamma.logpdf(hyper[LAM + g], shape, scale=scale * S2) + math.log(hyper[LAM + g])
+        given = plain(shared_of)(hyper)
+        b, S2 = given.noise_scale, given.reward_square
+        total = stats.gamma.logpdf(b, 1.7, scale=S2 / 0.9) + math.log(b)
+        for lam, shape, scale in zip(given.arm_var, (1.1, 1.2), (0.3, 0.4), strict=True):
+            total += stats.invgamma.logpdf(lam, shape, scale=scale * S2) + math.log(lam)
         if shared and rho:
-            for g, (shape, scale) in enumerate([(1.5, 0.7), (1.6, 0.8)]):
-                total += stats.invgamma.logpdf(hyper[RHO + g], shape, scale=scale) + math.log(hyper[RHO + g])
+            for ratio, shape, scale in zip(given.part_ratio, (1.5, 1.6), (0.7, 0.8), strict=True):
+                total += stats.invgamma.logpdf(ratio, shape, scale=scale) + math.log(ratio)
         return float(total)
+
+    def told(hyper: Array) -> float:
+        return float(plain(evidence.log_prior)(plain(shared_of)(hyper), world.prior))
 
     other = world.hyper.copy()
     other[[LAM, LAM + 1, RHO, RHO + 1, NOISE]] = 1.9, 0.13, 0.9, 0.07, 2.2
-    ours = [plain(evidence.log_prior)(hyper, world.law) for hyper in (other, world.hyper)]
+    ours = [told(hyper) for hyper in (other, world.hyper)]
     assert ours[0] - ours[1] == pytest.approx(log_prior(other) - log_prior(world.hyper))
     for which in (LAM, LAM + 1, RHO, RHO + 1, NOISE):
         one = world.hyper.copy()
         one[which] = other[which]
-        difference = plain(evidence.log_prior)(one, world.law) - ours[1]
+        difference = told(one) - ours[1]
         assert difference == pytest.approx(log_prior(one) - log_prior(world.hyper), abs=1e-12)
 
 
 @pytest.mark.parametrize("which", [LAM, LAM + 1, RHO, RHO + 1])
 def test_a_scale_is_multiplied_within_its_bounds(world: World, which: int) -> None:
-    unit = world.hyper[SQUARE] if which < RHO else 1.0
+    unit = world.shared.reward_square if which < RHO else 1.0
     low, high = (1e-12, 1e12) if which < RHO else (1e-6, 1e4)
     for target, fits in ((low * 1.01, True), (low * 0.99, False), (high * 0.99, True), (high * 1.01, False)):
         fresh = make_world()
@@ -116,9 +119,9 @@ def test_a_scale_is_multiplied_within_its_bounds(world: World, which: int) -> No
 def test_noise_is_multiplied_everywhere_and_stays_above_the_least(world: World) -> None:
     arms, _ = parts_of(world)
     before = world.tables[:, VAR].copy()
-    least = plain(scales.least_noise)(world.hyper)
+    least = plain(common.least_noise)(world.shared)
     assert plain(evidence.multiply)(arms, NOISE, 0.5)
-    assert world.hyper[NOISE] == pytest.approx(0.225)
+    assert world.shared.noise_scale == pytest.approx(0.225)
     for arm in range(4):
         K = world.sizes[arm, 0]
         np.testing.assert_allclose(world.tables[arm, VAR, :K], 0.5 * before[arm, :K])
@@ -127,7 +130,7 @@ def test_noise_is_multiplied_everywhere_and_stays_above_the_least(world: World) 
     assert not plain(evidence.multiply)(arms, NOISE, 0.99 * least / smallest)
     assert plain(evidence.multiply)(arms, NOISE, 1.02)
     world.tables[:, VAR] = 1.0
-    world.hyper[NOISE] = 0.9 * least  # b itself may be the least
+    world.shared.noise_scale = 0.9 * least  # b itself may be the least
     assert not plain(evidence.multiply)(arms, NOISE, 1.0)
 
 
@@ -138,16 +141,16 @@ def test_shares_are_prior_over_proposal(world: World, s2: float) -> None:
     usual, wild = (stats.invgamma.pdf(s2, shape, scale=b) for shape in (NOISE_SHAPE, WILD[1]))
     bulk = stats.invgamma.pdf(s2, NOISE_SHAPE + n / 2, scale=b + e / 2)
     expected = math.log(((1 - WILD[0]) * usual + WILD[0] * wild) / (0.5 * usual + 0.5 * bulk))
-    assert plain(evidence.log_share)(s2, n, e, b, world.law) == pytest.approx(expected)
+    assert plain(evidence.log_share)(s2, n, e, b, world.prior) == pytest.approx(expected)
 
 
 def test_a_share_far_out_does_not_overflow(world: World) -> None:
     n, e, b, s2 = 400.0, 1e9, 0.45, 1e6
     usual = stats.invgamma.logpdf(s2, NOISE_SHAPE, scale=b)
     bulk = stats.invgamma.logpdf(s2, NOISE_SHAPE + n / 2, scale=b + e / 2)
-    log_tail = math.log(plain(scales.tail)(s2 / b, world.law))
+    log_tail = math.log(plain(common.tail)(s2 / b, world.prior))
     expected = usual + log_tail - np.logaddexp(usual, bulk) + math.log(2)
-    assert plain(evidence.log_share)(s2, n, e, b, world.law) == pytest.approx(float(expected))
+    assert plain(evidence.log_share)(s2, n, e, b, world.prior) == pytest.approx(float(expected))
 
 
 def far_out(world: World, arm: int, k: int, distance: float) -> None:
@@ -163,13 +166,13 @@ def test_noise_of_outlying_components_is_drawn_from_either_half(world: World, us
     far_out(world, 0, 1, 60.0)
     arms, room = parts_of(world)
     before = world.tables[:, VAR].copy()
-    e = plain(evidence.misses)(world.tables[0], 1, world.columns[CENTRE], np.empty(D))
+    e = plain(evidence.misses)(world.tables[0], 1, world.features.centre, np.empty(D))
     script = Script(uniforms=[0.4 if usual else 0.6], gammas=[0.7])
     gain = plain(evidence.redraw_outlying)(arms, room, script)
     drawn = 0.45 / 0.7 if usual else (0.45 + e / 2) / 0.7
     assert script.asked == [(NOISE_SHAPE if usual else NOISE_SHAPE + 1.0,)]
     assert world.tables[0, VAR, 1] == pytest.approx(drawn)
-    shares = [plain(evidence.log_share)(s2, 2.0, e, 0.45, world.law) for s2 in (drawn, before[0, 1])]
+    shares = [plain(evidence.log_share)(s2, 2.0, e, 0.45, world.prior) for s2 in (drawn, before[0, 1])]
     assert gain == pytest.approx(shares[0] - shares[1])
     others = world.tables[:, VAR].copy()
     others[0, 1] = before[0, 1]
@@ -179,11 +182,11 @@ def test_noise_of_outlying_components_is_drawn_from_either_half(world: World, us
 
 
 def test_only_components_beyond_the_limit_are_outlying_and_none_falls_below_the_least(world: World) -> None:
-    c = world.columns[CENTRE]
+    c = world.features.centre
     X, y = rows_of(world, 2, 0)
     fit = world.tables[2]
     for factor, n_drawn in ((0.99, 0), (1.01, 1)):
-        far = X @ c + math.sqrt(factor * OUTLYING * world.hyper[SQUARE])  # so far on average, exactly
+        far = X @ c + math.sqrt(factor * OUTLYING * world.shared.reward_square)  # so far on average, exactly
         far_out(world, 2, 0, 0.0)
         fit[2, 0] = far @ far
         fit[XY_ROW : XY_ROW + D, 0] = X.T @ far
@@ -197,8 +200,8 @@ def test_only_components_beyond_the_limit_are_outlying_and_none_falls_below_the_
 
 def target(world: World) -> float:
     arms, room = parts_of(world)
-    plain(scales.set_variances)(world.hyper, world.columns, world.law)
-    return float(plain(evidence.evidence)(arms, room) + plain(evidence.log_prior)(world.hyper, world.law))
+    plain(common.set_variances)(world.shared, world.features, world.prior)
+    return float(plain(evidence.evidence)(arms, room.solver) + plain(evidence.log_prior)(world.shared, world.prior))
 
 
 @pytest.mark.parametrize(("which", "normal"), [(LAM, 0.8), (LAM + 1, -0.7), (RHO, 1.4), (RHO + 1, -2.0), (NOISE, 0.5)])
@@ -225,9 +228,9 @@ def test_a_proposal_is_taken_with_metropolis_probability(which: int, normal: flo
         assert world.hyper[which] == pytest.approx(expected * fresh.hyper[which])
         if which == NOISE:
             np.testing.assert_allclose(world.tables[:, VAR], expected * fresh.tables[:, VAR])
-        wide = world.columns[[ARM_VAR, PART_VAR]].copy()
-        plain(scales.set_variances)(world.hyper, world.columns, world.law)
-        np.testing.assert_allclose(wide, world.columns[[ARM_VAR, PART_VAR]])
+        wide = np.array([world.features.arm_var, world.features.part_var])
+        plain(common.set_variances)(world.shared, world.features, world.prior)
+        np.testing.assert_allclose(wide, [world.features.arm_var, world.features.part_var])
 
 
 def proposals(n: int) -> Callable[..., Any]:
@@ -242,22 +245,22 @@ def test_entries_are_drawn_evenly_and_those_that_are_fixed_are_left_alone() -> N
         world = make_world()
         arms, room = parts_of(world)
         script = Script(uniforms=[uniform, 0.25, 0.9, 1e-300, 0.0], normals=[1e-3])
-        proposals(1)(arms, LAM, NOISE + 1, room, script)
+        proposals(1)(arms, LAM, N_SCALES, room, script)
         changed = np.flatnonzero(world.hyper != make_world().hyper)
         assert changed.tolist() in ([which], [])
-    for shared, shape in ((0.0, 1.5), (1.0, 0.0)):
+    for centred, shape in ((0.0, 1.5), (1.0, 0.0)):
         world = make_world()
-        world.law[scales.SHARED], world.law[scales.RHO_SHAPE] = shared, shape
+        world.prior.shared_centre, world.prior.part_shape[0] = centred, shape
         arms, room = parts_of(world)
         assert not proposals(1)(arms, RHO, RHO + 1, room, Script(normals=[0.5]))
-        assert world.hyper[RHO] == make_world().hyper[RHO]
+        assert world.shared.part_ratio[0] == make_world().shared.part_ratio[0]
 
 
 def with_an_outlier() -> tuple[World, float]:
     """A world with one outlying component, whose noise variance suits it, and its squared misses."""
     world = make_world()
     far_out(world, 0, 1, 60.0)
-    e = plain(evidence.misses)(world.tables[0], 1, world.columns[CENTRE], np.empty(D))
+    e = plain(evidence.misses)(world.tables[0], 1, world.features.centre, np.empty(D))
     world.tables[0, VAR, 1] = (0.45 + e / 2) / (NOISE_SHAPE + 1.0)
     return world, e
 
@@ -266,9 +269,9 @@ def test_a_joint_proposal_changes_scale_and_outlying_noise_or_neither() -> None:
     """The threshold of taking it is evidence + prior + prior over proposal of the noise, after minus before."""
     world, e = with_an_outlier()
     old, new, factor = world.tables[0, VAR, 1], (0.45 + e / 2) / 9.0, math.exp(-0.4 * 0.3 * 10**0.25)
-    shares = [plain(evidence.log_share)(s2, 2.0, e, 0.45, world.law) for s2 in (new, old)]
-    before, lam = target(world), world.hyper[LAM]
-    world.hyper[LAM] *= factor
+    shares = [plain(evidence.log_share)(s2, 2.0, e, 0.45, world.prior) for s2 in (new, old)]
+    before, lam = target(world), world.shared.arm_var[0]
+    world.shared.arm_var[0] *= factor
     world.tables[0, VAR, 1] = new
     gain = target(world) - before + shares[0] - shares[1]
     assert gain < -0.01
@@ -278,19 +281,24 @@ def test_a_joint_proposal_changes_scale_and_outlying_noise_or_neither() -> None:
         script = Script(uniforms=[0.0, 0.25, 0.3, 0.9, -math.expm1(gain + shift)], normals=[-0.4], gammas=[9.0])
         assert proposals(1)(arms, LAM, LAM + 1, room, script) == taken
         assert world.tables[0, VAR, 1] == pytest.approx(new if taken else old)
-        assert world.hyper[LAM] == pytest.approx(lam * factor if taken else lam)
+        assert world.shared.arm_var[0] == pytest.approx(lam * factor if taken else lam)
         if not taken:
             assert target(world) == pytest.approx(before)
 
 
+def log_density(world: World, k: int, w0: Array) -> float:
+    """Of a noise variance in arm 0, as the kernel has it."""
+    given = (world.features.part_var, world.shared.noise_scale, world.prior, world.room.solver)
+    return float(plain(evidence.noise_density)(world.tables[0], k, w0, *given))
+
+
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_the_density_of_a_noise_variance_without_its_slopes(world: World, k: int) -> None:
-    arms, room = parts_of(world)
     w0, (X, y), found, exact = np.array([0.2, -0.3, 0.5]), rows_of(world, 0, k), [], []
     for s2 in (0.3, 1.1, 4.0):
         world.tables[0, VAR, k] = s2
-        found.append(plain(evidence.noise_density)(world.tables[0], k, w0, arms, room))
-        covariance = (X * world.columns[PART_VAR]) @ X.T + s2 * np.eye(len(y))
+        found.append(log_density(world, k, w0))
+        covariance = (X * world.features.part_var) @ X.T + s2 * np.eye(len(y))
         usual, wild = (stats.invgamma.pdf(s2, shape, scale=0.45) for shape in (NOISE_SHAPE, WILD[1]))
         prior = math.log((1 - WILD[0]) * usual + WILD[0] * wild) + math.log(s2)
         exact.append(prior + float(stats.multivariate_normal.logpdf(y, X @ w0, covariance)))
@@ -301,16 +309,16 @@ def test_a_noise_variance_is_proposed_and_taken_with_metropolis_probability(worl
     w0, factor = np.array([0.2, -0.3, 0.5]), math.exp(0.3 * 10**0.25 * 0.8)
     arms, room = parts_of(world)
     T, old = world.tables[0], world.tables[0, VAR, 1]
-    before = plain(evidence.noise_density)(T, 1, w0, arms, room)
+    before = log_density(world, 1, w0)
     T[VAR, 1] = old * factor
-    gain = plain(evidence.noise_density)(T, 1, w0, arms, room) - before
+    gain = log_density(world, 1, w0) - before
     assert gain < 0
     for shift, taken in ((-1e-6, True), (1e-6, False)):
         T[VAR, 1] = old
         script = Script(uniforms=[0.25, -math.expm1(gain + shift)], normals=[0.8])
-        plain(evidence.propose_noise)(T, 1, w0, arms, room, script)
+        plain(evidence.propose_noise)(T, 1, w0, arms, room.solver, script)
         assert T[VAR, 1] == pytest.approx(old * factor if taken else old)
     T[VAR, 1] = old
     script = Script(uniforms=[1.0, 1.0 - 1e-16], normals=[-9.0])  # below the least it is never taken
-    plain(evidence.propose_noise)(T, 1, w0, arms, room, script)
+    plain(evidence.propose_noise)(T, 1, w0, arms, room.solver, script)
     assert T[VAR, 1] == old

@@ -1,4 +1,4 @@
-"""The component of the robust model: its slopes are integrated out, its noise variance is not.
+"""A component of the robust mixture: its slopes are integrated out, its noise variance is not.
 
 A component is one column of an arm's table T (rows, capacity); components stand side by side.
 
@@ -20,6 +20,7 @@ data (N, D + 1) holds x and y of each reward;  z (N,) its label
 """
 
 from polyarm.kernels._jit import kernel, loop, step
+from polyarm.kernels.robust.records import Solver
 from polyarm.kernels.triangle import factorise, invert_lower
 from polyarm.types import Array, IntArray
 
@@ -61,10 +62,10 @@ def kept_row(D: int) -> int:
 
 
 @step
-def residuals(T: Array, n_places: int, data: Array, r: int, q: Array, e: Array) -> None:
-    """Write q = x'Vx and e = y - x'U of reward r for the first n_places components, LANES at a time."""
+def residuals(T: Array, n_used: int, data: Array, r: int, q: Array, e: Array) -> None:
+    """Write q = x'Vx and e = y - x'U of reward r for the first n_used components, LANES at a time."""
     D = data.shape[1] - 1
-    for k in range(0, n_places, 4):
+    for k in range(0, n_used, 4):
         q0 = q1 = q2 = q3 = 0.0
         e0 = e1 = e2 = e3 = data[r, D]
         p = MEAN + D
@@ -211,8 +212,9 @@ def information(T: Array, k: int, R: Array, M: Array) -> None:
 
 
 @loop
-def solve(T: Array, k: int, w0: Array, R: Array, M: Array, B: Array, v: Array) -> None:
+def solve(T: Array, k: int, w0: Array, R: Array, solver: Solver) -> None:
     """Compute U and V of component k from its sums, its noise variance, w0 and R."""
+    M, B, v = solver
     D = R.shape[0]
     information(T, k, R, M)
     invert_lower(M, B, D)

@@ -8,11 +8,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gamma
 
-from polyarm.kernels import robust_component as component
-from polyarm.kernels import robust_scales as scales
 from polyarm.kernels._jit import plain
-from polyarm.kernels.robust_component import COUNT, MEAN, SYY, VAR
-from polyarm.kernels.robust_places import AT, PRECISION
+from polyarm.kernels.robust import component, records
+from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR
+from polyarm.kernels.robust.records import (
+    N_FEATURES,
+    N_SHARED,
+    Arms,
+    Books,
+    Features,
+    Hyperprior,
+    Posterior,
+    Room,
+    Shared,
+)
+from polyarm.kernels.robust.shared import NO_SHARE
 from polyarm.types import Array, IntArray
 
 D = 3
@@ -24,6 +34,8 @@ SEATS: tuple[list[int], ...] = (
     [1, 0, 0, 1],
     [0, 0, 0],
 )  # component of every reward, by arm
+LABEL = np.roll(np.arange(CAPACITY), 2)  # of every slot, not in order
+GROUP = [0, 0, 1]  # of every feature
 LOWER = np.tril_indices(D)
 WILD = (0.15, 0.5, gamma(1.3) / gamma(1.8), gamma(1.3) / gamma(0.5))  # share and shape, Gamma(a) / Gamma(a + 1/2), ...
 ROWS_OF = (component.sxx_row, component.sxy_row, component.w_row, component.kept_row, component.n_rows)
@@ -47,18 +59,47 @@ class World(NamedTuple):
     """Arrays as kernels take them, the rewards behind them, and every component by itself."""
 
     tables: Array
+    slots: IntArray
     sizes: IntArray
     centres: Array
     hyper: Array
     columns: Array
+    reservoir: Array
     law: Array
     data: tuple[Array, ...]
     known: tuple[tuple[Known, ...], ...]
 
     @property
-    def shared(self) -> tuple[Array, IntArray, Array, Array, Array, Array]:
-        """What kernels of the shared values take."""
-        return self.tables, self.sizes, self.centres, self.hyper, self.columns, self.law
+    def shared(self) -> Shared:
+        return plain(records.shared_of)(self.hyper)
+
+    @property
+    def features(self) -> Features:
+        return plain(records.features_of)(self.columns)
+
+    @property
+    def prior(self) -> Hyperprior:
+        return plain(records.hyperprior_of)(self.law)
+
+    @property
+    def books(self) -> Books:
+        """The arrays as a state keeps them."""
+        return Books(
+            self.tables, self.slots, self.sizes, self.centres, self.hyper, self.columns, self.reservoir, self.law
+        )
+
+    @property
+    def arms(self) -> Arms:
+        """The same by name."""
+        return plain(records.arms_of)(self.books)
+
+    @property
+    def posterior(self) -> Posterior:
+        return Posterior(self.tables, self.sizes, self.centres, self.shared, self.features)
+
+    @property
+    def room(self) -> Room:
+        return plain(records.room_for)(self.arms)
 
 
 def symmetric(values: Array) -> Array:
@@ -92,19 +133,20 @@ def make_world(shared: bool = True) -> World:
     rng = np.random.default_rng(5)
     A = len(SEATS)
     tables, sizes = np.zeros((A, N_ROWS, CAPACITY)), np.zeros((A, 3), np.int64)
-    centres, hyper, columns = rng.standard_normal((A, D, D + 2)), np.zeros(15), np.zeros((11, D))
+    centres, hyper, columns = rng.standard_normal((A, D, D + 2)), np.zeros(N_SHARED), np.zeros((N_FEATURES, D))
     law = np.array(
         [1.1, 1.2, 0.3, 0.4, 1.5, 1.6, 0.7, 0.8, 1.3, 1.7, 0.9, 3.1, 2.1, 2.2, shared, 1, 1, 0, 1.9, 0.6, 0, *WILD]
     )
-    hyper[[scales.LAM, scales.LAM + 1, scales.RHO, scales.RHO + 1]] = 0.5, 0.8, 0.35, 0.25
-    hyper[[scales.NOISE, scales.GAMMA, scales.SQUARE, scales.MEDIAN]] = 0.45, 0.75, 1.44, 0.65
-    hyper[[scales.ORIGIN, scales.STEPS, scales.SCALED, scales.TAU]] = 2.5, 15.0, 1.0, 0.55
-    columns[scales.CENTRE] = 0.15, -0.25, 0.4
-    columns[scales.UNIT] = 0.6, 1.7, 1.0
-    columns[AT], columns[PRECISION] = (0.3, -0.2, 0.0), (1.4, 0.9, 0.0)
-    wide = hyper[[scales.LAM, scales.LAM, scales.LAM + 1]] * columns[scales.UNIT]
-    columns[scales.ARM_VAR] = wide if shared else scales.NO_SHARE * wide
-    columns[scales.PART_VAR] = wide * hyper[[scales.RHO, scales.RHO, scales.RHO + 1]] if shared else wide
+    common, features = plain(records.shared_of)(hyper), plain(records.features_of)(columns)
+    common.arm_var[:], common.part_ratio[:] = (0.5, 0.8), (0.35, 0.25)
+    common.noise_scale, common.concentration, common.reward_square, common.median = 0.45, 0.75, 1.44, 0.65
+    common.origin, common.n_steps, common.scaled, common.location_var = 2.5, 15.0, 1.0, 0.55
+    features.centre[:] = 0.15, -0.25, 0.4
+    features.unit[:] = 0.6, 1.7, 1.0
+    features.mean[:], features.precision[:] = (0.3, -0.2, 0.0), (1.4, 0.9, 0.0)
+    wide = common.arm_var[GROUP] * features.unit
+    features.arm_var[:] = wide if shared else NO_SHARE * wide
+    features.part_var[:] = wide * common.part_ratio[GROUP] if shared else wide
     data, known = [], []
     for arm, seats in enumerate(SEATS):
         rows = np.column_stack(
@@ -115,9 +157,10 @@ def make_world(shared: bool = True) -> World:
             X, y = rows[np.array(seats) == k, :D], rows[np.array(seats) == k, D]
             sums = (float(len(y)), 0.4 + 0.3 * k + 0.1 * arm, float(y @ y), X.T @ X, X.T @ y)
             w0 = centres[arm, :, D + 1]
-            parts.append(regression(*sums, w0, columns[scales.PART_VAR], rng.standard_normal(D)))
+            parts.append(regression(*sums, w0, features.part_var, rng.standard_normal(D)))
             write(tables[arm], k, parts[-1])
         sizes[arm] = len(parts), len(seats), len(seats)
         data.append(rows)
         known.append(tuple(parts))
-    return World(tables, sizes, centres, hyper, columns, law, tuple(data), tuple(known))
+    slots = np.array([[LABEL, np.argsort(LABEL)]] * A)
+    return World(tables, slots, sizes, centres, hyper, columns, np.zeros(64), law, tuple(data), tuple(known))

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from polyarm.kernels import robust_means as means
 from polyarm.kernels._jit import plain
-from polyarm.kernels.robust_scales import ARM_VAR, BASE, CENTRE, GAMMA, ORIGIN, PART_VAR, TIED_SD
+from polyarm.kernels.robust import predict
+from polyarm.kernels.robust.centre import find_centre
+from polyarm.kernels.robust.predict import View
 from polyarm.types import Array
-from tests.kernels.robust_world import D, World, make_world
+from tests.kernels.robust.world import D, World, make_world
 from tests.kernels.script import Script
 
 x = np.array([0.7, -1.1, 1.0])
@@ -20,29 +21,30 @@ def world() -> World:
 
 def dense_centre(world: World, arm: int) -> tuple[Array, Array]:
     """Mean and covariance of w0: information 1/L + sum (Q - Q V Q), which is Q V Sxx / s2."""
-    Q = np.diag(1 / world.columns[PART_VAR])
-    information = np.diag(1 / world.columns[ARM_VAR])
-    pull = world.columns[CENTRE] / world.columns[ARM_VAR]
+    Q = np.diag(1 / world.features.part_var)
+    information = np.diag(1 / world.features.arm_var)
+    pull = world.features.centre / world.features.arm_var
     for known in world.known[arm]:
         information = information + Q @ known.V @ known.Sxx / known.s2
         pull = pull + Q @ known.V @ known.Sxy / known.s2
-    covariance = np.linalg.inv(information)
+    covariance = np.asarray(np.linalg.inv(information), dtype=np.float64)
     return covariance @ pull, covariance
 
 
-def located(world: World, arm: int) -> tuple[Array, Array, Array]:
+def located(world: World, arm: int) -> View:
     """What `locate` writes for an arm whose centre was found."""
     K = len(world.known[arm])
-    centre, m, v, G = world.centres[arm], np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D))
-    plain(means.find_centre)(world.tables[arm], K, centre, world.columns)
-    plain(means.locate)(world.tables[arm], K, centre, world.columns, x, m, v, G)
-    return m, v, G
+    view = plain(predict.blank_view)(K + 1, D)
+    view.x[:] = x
+    plain(find_centre)(world.tables[arm], K, world.centres[arm], world.features)
+    plain(predict.locate)(world.tables[arm], K, world.centres[arm], world.features, view)
+    return view
 
 
 @pytest.mark.parametrize("arm", range(4))
 def test_the_centre_has_its_posterior_with_the_slopes_integrated_out(world: World, arm: int) -> None:
     centre, drawn = world.centres[arm], world.centres[arm, :, D + 1].copy()
-    plain(means.find_centre)(world.tables[arm], len(world.known[arm]), centre, world.columns)
+    plain(find_centre)(world.tables[arm], len(world.known[arm]), centre, world.features)
     mean, covariance = dense_centre(world, arm)
     factor = np.tril(centre[:, :D])
     np.testing.assert_allclose(factor @ factor.T, np.linalg.inv(covariance))
@@ -53,9 +55,9 @@ def test_the_centre_has_its_posterior_with_the_slopes_integrated_out(world: Worl
 @pytest.mark.parametrize("arm", range(4))
 def test_components_in_a_context_are_jointly_gaussian(world: World, arm: int) -> None:
     """x'w_k = x'V (Sxy/s2 + Q w0) + N(0, x'Vx), and x'w0 + N(0, x'Rx) for one that nobody has seen."""
-    m, v, G = located(world, arm)
+    m, v, _, G, _, _ = located(world, arm)
     mean, covariance = dense_centre(world, arm)
-    R = world.columns[PART_VAR]
+    R = world.features.part_var
     loadings = np.array([known.V @ x / R for known in world.known[arm]] + [x])
     offsets = np.array([x @ known.V @ known.Sxy / known.s2 for known in world.known[arm]] + [0.0])
     np.testing.assert_allclose(m, offsets + loadings @ mean)
@@ -65,9 +67,10 @@ def test_components_in_a_context_are_jointly_gaussian(world: World, arm: int) ->
 
 def test_moments_are_those_of_dirichlet_weights_and_gaussian_means(world: World) -> None:
     """E and var of sum p_k theta_k with p ~ Dirichlet(c), theta Gaussian, the unseen part a whole Dirichlet process."""
-    m, v, G = located(world, 0)
+    view = located(world, 0)
     gamma, c = 0.75, np.array([1.3, 0.4, 2.2, 0.6])
-    mean, sd = plain(means.find_moments)(c, 3, gamma, m, v, G, np.empty(D))
+    mean, sd = plain(predict.find_moments)(view._replace(c=c), 3, gamma)
+    m, v, _, G, _, _ = view
     A = c.sum()
     pairs = (np.outer(c, c) + np.diag(c)) / (A * (A + 1))  # E p p'
     own = np.diag(v / np.array([1.0, 1.0, 1.0, gamma + 1.0]))
@@ -78,10 +81,11 @@ def test_moments_are_those_of_dirichlet_weights_and_gaussian_means(world: World)
 
 
 def test_a_draw_of_the_mean_uses_every_part_once(world: World) -> None:
-    m, v, G = located(world, 0)
+    view = located(world, 0)
+    m, v, _, G, _, _ = view
     weights, gamma = np.array([0.4, 1.1, 0.2, 0.7]), 0.75
     rng = Script(normals=[-1.3], gammas=weights, betas=[0.6, 0.5, 1.0])
-    drawn = plain(means.draw_mean)(np.array([1.0, 2.0, 3.0, gamma]), 3, gamma, m, v, G, np.empty(D), rng)
+    drawn = plain(predict.draw_mean)(view._replace(c=np.array([1.0, 2.0, 3.0, gamma])), 3, gamma, rng)
     assert rng.asked == [(1.0,), (2.0,), (3.0,), (gamma,), *[(1.0, gamma)] * 3]
     p = weights / weights.sum()
     sticks = 0.6**2 + 0.2**2 + 0.2**2
@@ -90,58 +94,59 @@ def test_a_draw_of_the_mean_uses_every_part_once(world: World) -> None:
 
 
 def test_an_arm_whose_every_weight_vanishes_is_drawn_as_unseen(world: World) -> None:
-    m, v, G = located(world, 1)
+    view = located(world, 1)
+    m, v, _, G, _, _ = view
     rng = Script(normals=[0.9], gammas=[0.0], betas=[1.0])
-    drawn = plain(means.draw_mean)(np.array([1e-300]), 0, 1e-300, m, v, G, np.empty(D), rng)
+    drawn = plain(predict.draw_mean)(view._replace(c=np.array([1e-300])), 0, 1e-300, rng)
     assert drawn == pytest.approx(m[0] + 0.9 * np.sqrt(v[0] + (G[0] ** 2).sum()))
 
 
 def test_squared_sticks_stop_where_little_is_left() -> None:
     rng = Script(betas=[0.8] * 9)
-    total = plain(means.draw_squared_sticks)(2.0, rng)
+    total = plain(predict.draw_squared_sticks)(2.0, rng)
     assert total == pytest.approx(sum((0.8 * 0.2**i) ** 2 for i in range(5)) + 0.2**10)
     assert rng.asked == [(1.0, 2.0)] * 5
     rng = Script(betas=[0.999, 0.9995])
-    assert plain(means.draw_squared_sticks)(2.0, rng) == pytest.approx(0.999**2 + (0.001 * 0.9995) ** 2 + 5e-7**2)
+    assert plain(predict.draw_squared_sticks)(2.0, rng) == pytest.approx(0.999**2 + (0.001 * 0.9995) ** 2 + 5e-7**2)
 
 
 def test_every_arm_is_told_from_its_origin_in_its_own_columns(world: World) -> None:
-    world.columns[BASE, :2] = 0.2, -0.4
-    context = x[:2] + world.columns[BASE, :2]
+    world.features.base[:2] = 0.2, -0.4
+    context = x[:2] + world.features.base[:2]
     for arm in range(4):
         located(world, arm)
     out = np.empty((2, 4))
     shared = (world.tables, world.sizes, world.centres, world.hyper, world.columns)
-    plain(means.moments)(*shared, context, out)
-    world.hyper[TIED_SD] = 0.0
+    plain(predict.moments)(*shared, context, out)
+    world.shared.tied_sd = 0.0
     for arm in range(4):
         parts = np.empty((3, len(world.known[arm]) + 1))
-        plain(means.components)(*shared, context, arm, parts)
-        m, v, G = located(world, arm)
+        plain(predict.describe_components)(*shared, context, arm, parts)
+        view = located(world, arm)
+        m, v, _, G, _, _ = view
         np.testing.assert_allclose(parts[1:], [m, v + (G**2).sum(1)])
-        mean, sd = plain(means.find_moments)(parts[0], len(m) - 1, world.hyper[GAMMA], m, v, G, np.empty(D))
-        np.testing.assert_allclose(out[:, arm], [world.hyper[ORIGIN] + mean, sd])
+        mean, sd = plain(predict.find_moments)(view._replace(c=parts[0]), len(m) - 1, world.shared.concentration)
+        np.testing.assert_allclose(out[:, arm], [world.shared.origin + mean, sd])
 
 
 def test_tied_rewards_are_distrusted_by_the_number_of_rewards(world: World) -> None:
     moments = np.array([[1.0, 2.0, 3.0, 4.0], [0.1, 0.1, 9.0, 0.1]])
-    plain(means.inflate_sd_for_ties)(world.tables, world.sizes, world.hyper, moments)
+    plain(predict.inflate_sd_for_ties)(world.posterior, moments)
     np.testing.assert_array_equal(moments[1], [0.1, 0.1, 9.0, 0.1])
-    world.hyper[TIED_SD] = 2.0
-    plain(means.inflate_sd_for_ties)(world.tables, world.sizes, world.hyper, moments)
+    world.shared.tied_sd = 2.0
+    plain(predict.inflate_sd_for_ties)(world.posterior, moments)
     np.testing.assert_allclose(moments, [[1, 2, 3, 4], [2.8 / np.sqrt(8), 2.8, 9.0, 2.8 / np.sqrt(3)]])
 
 
-@pytest.mark.parametrize("n", [1, means.LANES - 1, means.LANES, 2 * means.LANES + 3])
+@pytest.mark.parametrize("n", [1, predict.LANES - 1, predict.LANES, 2 * predict.LANES + 3])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_many_contexts_have_the_moments_of_each(world: World, n: int, intercept: bool) -> None:
     for arm, known in enumerate(world.known):
-        plain(means.find_centre)(world.tables[arm], len(known), world.centres[arm], world.columns)
+        plain(find_centre)(world.tables[arm], len(known), world.centres[arm], world.features)
     contexts = np.random.default_rng(n).standard_normal((n, D - intercept))
     state = world.tables, world.sizes, world.centres, world.hyper, world.columns
     many, one = np.empty((n, 2, len(world.known))), np.empty((2, len(world.known)))
-    means.moments_many(*state, contexts, many)
+    predict.moments_many(*state, contexts, many)
     for context, found in zip(contexts, many, strict=True):
-        means.moments(*state, context, one)
-        means.inflate_sd_for_ties(world.tables, world.sizes, world.hyper, one)
+        predict.moments(*state, context, one)
         np.testing.assert_array_equal(found, one)

@@ -6,21 +6,24 @@ plus N(0, x'V_k x) with a_k = Q V_k x.  A component nobody has seen has x'w = x'
 m  (K+1,)     E[x'w_k]: the last entry is for the unseen
 v  (K+1,)     variance of x'w_k given w0: x'V_k x, and x'Rx for one unseen component
 G  (K+1, D)   F^-1 a_k, so that G_j G_k' is the covariance that x'w_j and x'w_k owe to w0
-c  (K+1,)     n_1, ..., n_K, gamma, each times the component's density at x, scaled to the same sum (robust_places.py)
+c  (K+1,)     n_1, ..., n_K, gamma, each times the component's density at x, scaled to the same sum (gating.py)
 p             weights ~ Dirichlet(c); the unseen part is a whole Dirichlet process
 centres[arm]  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, step
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels.gibbs import K_USED
 from polyarm.kernels.means import n_held
-from polyarm.kernels.robust_component import MEAN, VAR, sxy_row
-from polyarm.kernels.robust_places import local_counts
-from polyarm.kernels.robust_scales import ARM_VAR, BASE, CENTRE, GAMMA, ORIGIN, PART_VAR, TAU, TIED_SD
-from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
+from polyarm.kernels.robust.component import MEAN
+from polyarm.kernels.robust.gating import local_counts
+from polyarm.kernels.robust.records import Features, Posterior, posterior_of
+from polyarm.kernels.robust.units import with_intercept
+from polyarm.kernels.triangle import solve_lower
 from polyarm.types import Array, IntArray, Rng
 
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
@@ -29,41 +32,28 @@ LANES = 16  # contexts that go through the matrices together
 TIE_INFLATION = 1.4  # the mean of an arm in one context is known less well than over all contexts
 
 
-@step
-def find_centre(T: Array, K: int, centre: Array, columns: Array) -> None:
-    """Write factor and mean of w0 with the slopes integrated out: information 1/L + sum_k (Q - Q V_k Q)."""
-    D = columns.shape[1]
-    for i in range(D):
-        for j in range(i):
-            centre[i, j] = 0.0
-        centre[i, i] = 1.0 / columns[ARM_VAR, i]
-        centre[i, D] = columns[CENTRE, i] / columns[ARM_VAR, i]
-    s = sxy_row(D)
-    for k in range(K):
-        p = MEAN + D
-        s2 = T[VAR, k]
-        for i in range(D):
-            Qi = 1.0 / columns[PART_VAR, i]
-            for j in range(i):
-                V = T[p, k]
-                p += 1
-                Qj = 1.0 / columns[PART_VAR, j]
-                centre[i, j] -= Qi * V * Qj
-                centre[i, D] += Qi * V * T[s + j, k] / s2
-                centre[j, D] += Qj * V * T[s + i, k] / s2
-            centre[i, i] += Qi * (columns[PART_VAR, i] - T[p, k]) * Qi
-            centre[i, D] += Qi * T[p, k] * T[s + i, k] / s2
-            p += 1
-    factorise(centre, columns[ARM_VAR], D)
-    mean = centre[:, D]
-    solve_lower(centre, mean, D)
-    solve_upper(centre, mean, D)
+class View(NamedTuple):
+    """One arm in one context: m, v, c and G of its components in use and of the unseen; features; room for a vector."""
+
+    m: Array
+    v: Array
+    c: Array
+    G: Array
+    g: Array
+    x: Array
+
+
+@kernel
+def blank_view(n: int, D: int) -> View:
+    """Room for n components, the unseen among them."""
+    rows, more = np.empty((3, n)), np.empty((n + 2, D))
+    return View(rows[0], rows[1], rows[2], more[:n], more[n], more[n + 1])
 
 
 @step
-def locate(T: Array, K: int, centre: Array, columns: Array, x: Array, m: Array, v: Array, G: Array) -> None:
+def locate(T: Array, K: int, centre: Array, features: Features, view: View) -> None:
     """Write m, v and G of every component in use and of the unseen."""
-    D = columns.shape[1]
+    m, v, G, x, D = view.m, view.v, view.G, view.x, features.unit.shape[0]
     for k in range(K):
         g = G[k]
         for i in range(D):
@@ -81,7 +71,7 @@ def locate(T: Array, K: int, centre: Array, columns: Array, x: Array, m: Array, 
         square = 0.0
         for i in range(D):
             square += g[i] * x[i]
-            g[i] /= columns[PART_VAR, i]
+            g[i] /= features.part_var[i]
             mean += g[i] * (centre[i, D] - centre[i, D + 1])  # U was computed for w0 as last drawn
         m[k] = mean
         v[k] = max(square, 0.0)
@@ -91,7 +81,7 @@ def locate(T: Array, K: int, centre: Array, columns: Array, x: Array, m: Array, 
     g = G[K]
     for i in range(D):
         m[K] += x[i] * centre[i, D]
-        v[K] += x[i] * x[i] * columns[PART_VAR, i]
+        v[K] += x[i] * x[i] * features.part_var[i]
         g[i] = x[i]
     solve_lower(centre, g, D)
 
@@ -119,8 +109,9 @@ def draw_squared_sticks(gamma: float, rng: Rng) -> float:
 
 
 @step
-def draw_mean(c: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: Array, rng: Rng) -> float:
+def draw_mean(view: View, K: int, gamma: float, rng: Rng) -> float:
     """A draw of the arm's mean reward."""
+    m, v, c, G, g, _ = view
     D = g.shape[0]
     for i in range(D):
         g[i] = 0.0
@@ -138,12 +129,13 @@ def draw_mean(c: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: A
 
 
 @step
-def find_moments(c: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g: Array) -> tuple[float, float]:
+def find_moments(view: View, K: int, gamma: float) -> tuple[float, float]:
     """Mean and standard deviation of the arm's mean reward: the moments of `draw_mean`.
 
     With A = sum c and P = E[p]:  A/(A+1) (sum P^2 v + |sum P G|^2) + (sum P (v + |G|^2 + m^2) - mean^2) / (A+1);
     the unseen part's v is x'Rx / (gamma + 1), the variance of the mean of a Dirichlet process.
     """
+    m, v, c, G, g, _ = view
     D = g.shape[0]
     for i in range(D):
         g[i] = 0.0
@@ -166,51 +158,75 @@ def find_moments(c: Array, K: int, gamma: float, m: Array, v: Array, G: Array, g
     return mean, math.sqrt(variance)
 
 
+@step
+def look_at(posterior: Posterior, arm: int, view: View) -> None:
+    """Write m, v, c and G of an arm for the features of the view."""
+    T, K, features = posterior.components[arm], posterior.sizes[arm, K_USED], posterior.features
+    locate(T, K, posterior.centres[arm], features, view)
+    local_counts(T, K, features, posterior.shared, view.x, view.c)
+
+
+@loop
+def fill_draws(posterior: Posterior, x: Array, view: View, out: Array, rng: Rng) -> None:
+    """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
+    gamma, origin = posterior.shared.concentration, posterior.shared.origin
+    with_intercept(x, posterior.features, view.x)
+    for arm in range(out.shape[1]):
+        look_at(posterior, arm, view)
+        for draw in range(out.shape[0]):
+            out[draw, arm] = origin + draw_mean(view, posterior.sizes[arm, K_USED], gamma, rng)
+
+
+@loop
+def fill_moments(posterior: Posterior, x: Array, view: View, out: Array) -> None:
+    """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied."""
+    gamma, origin = posterior.shared.concentration, posterior.shared.origin
+    with_intercept(x, posterior.features, view.x)
+    for arm in range(out.shape[1]):
+        look_at(posterior, arm, view)
+        mean, sd = find_moments(view, posterior.sizes[arm, K_USED], gamma)
+        out[0, arm] = origin + mean
+        out[1, arm] = sd
+    inflate_sd_for_ties(posterior, out)
+
+
 @kernel
 def draw_means(
-    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, x: Array, out: Array, source: Stream
+    components: Array,
+    sizes: IntArray,
+    centres: Array,
+    shared: Array,
+    features: Array,
+    x: Array,
+    out: Array,
+    source: Stream,
 ) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
-    rng = generator(source)
-    D = columns.shape[1]
-    C = tables.shape[2] + 1
-    f = features(x, columns)
-    m, v, c, G, g = np.empty(C), np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
-    for arm in range(tables.shape[0]):
-        K = sizes[arm, 0]
-        locate(tables[arm], K, centres[arm], columns, f, m, v, G)
-        local_counts(tables[arm], K, columns, hyper[GAMMA], hyper[TAU], f, c)
-        for draw in range(out.shape[0]):
-            out[draw, arm] = hyper[ORIGIN] + draw_mean(c, K, hyper[GAMMA], m, v, G, g, rng)
+    view = blank_view(components.shape[2] + 1, features.shape[1])
+    fill_draws(posterior_of(components, sizes, centres, shared, features), x, view, out, generator(source))
 
 
 @kernel
-def moments(tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, x: Array, out: Array) -> None:
-    """Fill out (2, n_arms) with mean and standard deviation of every arm's mean reward."""
-    D = columns.shape[1]
-    C = tables.shape[2] + 1
-    f = features(x, columns)
-    m, v, c, G, g = np.empty(C), np.empty(C), np.empty(C), np.empty((C, D)), np.empty(D)
-    for arm in range(tables.shape[0]):
-        K = sizes[arm, 0]
-        locate(tables[arm], K, centres[arm], columns, f, m, v, G)
-        local_counts(tables[arm], K, columns, hyper[GAMMA], hyper[TAU], f, c)
-        mean, sd = find_moments(c, K, hyper[GAMMA], m, v, G, g)
-        out[0, arm] = hyper[ORIGIN] + mean
-        out[1, arm] = sd
-
-
-@kernel
-def inflate_sd_for_ties(tables: Array, sizes: IntArray, hyper: Array, moments: Array) -> None:
-    """Raise standard deviations to TIE_INFLATION sd / sqrt(n) where rewards are tied, which no density expects."""
-    if hyper[TIED_SD] > 0.0:
-        for arm in range(tables.shape[0]):
-            n = n_held(tables[arm], sizes[arm, 0])
-            moments[1, arm] = max(moments[1, arm], TIE_INFLATION * hyper[TIED_SD] / math.sqrt(max(n, 1.0)))
+def moments(
+    components: Array, sizes: IntArray, centres: Array, shared: Array, features: Array, x: Array, out: Array
+) -> None:
+    """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied."""
+    view = blank_view(components.shape[2] + 1, features.shape[1])
+    fill_moments(posterior_of(components, sizes, centres, shared, features), x, view, out)
 
 
 @step
-def locate_lanes(T: Array, k: int, centre: Array, columns: Array, x: Array, m: Array, v: Array, g: Array) -> None:
+def inflate_sd_for_ties(posterior: Posterior, moments: Array) -> None:
+    """Raise standard deviations to TIE_INFLATION sd / sqrt(n) where rewards are tied, which no density expects."""
+    tied_sd = posterior.shared.tied_sd
+    if tied_sd > 0.0:
+        for arm in range(moments.shape[1]):
+            n = n_held(posterior.components[arm], posterior.sizes[arm, K_USED])
+            moments[1, arm] = max(moments[1, arm], TIE_INFLATION * tied_sd / math.sqrt(max(n, 1.0)))
+
+
+@step
+def locate_lanes(T: Array, k: int, centre: Array, features: Features, x: Array, m: Array, v: Array, g: Array) -> None:
     """`locate` of one component in LANES contexts x (D, LANES) at once: m and v (LANES,), g (D, LANES)."""
     D, L = x.shape
     for lane in range(L):
@@ -234,7 +250,7 @@ def locate_lanes(T: Array, k: int, centre: Array, columns: Array, x: Array, m: A
             g[i, lane] += V * x[i, lane]
         p += 1
     for i in range(D):
-        R, shift = columns[PART_VAR, i], centre[i, D] - centre[i, D + 1]
+        R, shift = features.part_var[i], centre[i, D] - centre[i, D + 1]
         for lane in range(L):
             v[lane] += g[i, lane] * x[i, lane]
             g[i, lane] /= R
@@ -245,13 +261,13 @@ def locate_lanes(T: Array, k: int, centre: Array, columns: Array, x: Array, m: A
 
 
 @step
-def locate_unseen_lanes(centre: Array, columns: Array, x: Array, m: Array, v: Array, g: Array) -> None:
+def locate_unseen_lanes(centre: Array, features: Features, x: Array, m: Array, v: Array, g: Array) -> None:
     """`locate` of the unseen component in LANES contexts."""
     D, L = x.shape
     for lane in range(L):
         m[lane], v[lane] = 0.0, 0.0
     for i in range(D):
-        R, mu = columns[PART_VAR, i], centre[i, D]
+        R, mu = features.part_var[i], centre[i, D]
         for lane in range(L):
             m[lane] += x[i, lane] * mu
             v[lane] += x[i, lane] * x[i, lane] * R
@@ -275,64 +291,54 @@ def solve_lanes(F: Array, g: Array) -> None:
 
 @kernel
 def moments_many(
-    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, contexts: Array, out: Array
+    components: Array, sizes: IntArray, centres: Array, shared: Array, features: Array, contexts: Array, out: Array
 ) -> None:
-    """Fill out (n, 2, n_arms) with moments, raised where rewards are tied, in contexts (n, d).
+    """Fill out (n, 2, n_arms) with moments in contexts (n, d).
 
     LANES contexts go through the matrices together, which is the quicker the wider the processor's registers are; the
     numbers are those of `moments` to the bit.
     """
-    n, D = contexts.shape[0], columns.shape[1]
-    C = tables.shape[2] + 1
+    posterior = posterior_of(components, sizes, centres, shared, features)
+    base, gamma, origin = posterior.features.base, posterior.shared.concentration, posterior.shared.origin
+    n, D, C = contexts.shape[0], features.shape[1], components.shape[2] + 1
     x, m, v, G = np.empty((D, LANES)), np.empty((C, LANES)), np.empty((C, LANES)), np.empty((C, D, LANES))
-    f, c, here, var, g, part = np.ones(D), np.empty(C), np.empty(C), np.empty(C), np.empty(D), np.empty((C, D))
+    view = blank_view(C, D)
     for start in range(0, n, LANES):
         last = min(LANES, n - start)
         for lane in range(LANES):
             row = contexts[start + min(lane, last - 1)]
             for i in range(D):
-                x[i, lane] = row[i] - columns[BASE, i] if i < row.shape[0] else 1.0
-        for arm in range(tables.shape[0]):
-            K = sizes[arm, 0]
+                x[i, lane] = row[i] - base[i] if i < row.shape[0] else 1.0
+        for arm in range(out.shape[2]):
+            T, K, centre = components[arm], sizes[arm, K_USED], centres[arm]
             for k in range(K):
-                locate_lanes(tables[arm], k, centres[arm], columns, x, m[k], v[k], G[k])
-            locate_unseen_lanes(centres[arm], columns, x, m[K], v[K], G[K])
+                locate_lanes(T, k, centre, posterior.features, x, m[k], v[k], G[k])
+            locate_unseen_lanes(centre, posterior.features, x, m[K], v[K], G[K])
             for lane in range(last):
                 for i in range(D):
-                    f[i] = x[i, lane]
+                    view.x[i] = x[i, lane]
                 for k in range(K + 1):
-                    here[k], var[k] = m[k, lane], v[k, lane]
+                    view.m[k], view.v[k] = m[k, lane], v[k, lane]
                     for i in range(D):
-                        part[k, i] = G[k, i, lane]
-                local_counts(tables[arm], K, columns, hyper[GAMMA], hyper[TAU], f, c)
-                mean, sd = find_moments(c, K, hyper[GAMMA], here, var, part, g)
-                out[start + lane, 0, arm] = hyper[ORIGIN] + mean
+                        view.G[k, i] = G[k, i, lane]
+                local_counts(T, K, posterior.features, posterior.shared, view.x, view.c)
+                mean, sd = find_moments(view, K, gamma)
+                out[start + lane, 0, arm] = origin + mean
                 out[start + lane, 1, arm] = sd
     for i in range(n):
-        inflate_sd_for_ties(tables, sizes, hyper, out[i])
+        inflate_sd_for_ties(posterior, out[i])
 
 
 @kernel
-def features(x: Array, columns: Array) -> Array:
-    """The context, its columns counted from their base, with a one after it where there is an intercept."""
-    f = np.empty(columns.shape[1])
-    f[f.shape[0] - 1] = 1.0
-    for j in range(x.shape[0]):
-        f[j] = x[j] - columns[BASE, j]
-    return f
-
-
-@kernel
-def components(
-    tables: Array, sizes: IntArray, centres: Array, hyper: Array, columns: Array, x: Array, arm: int, out: Array
+def describe_components(
+    components: Array, sizes: IntArray, centres: Array, shared: Array, features: Array, x: Array, arm: int, out: Array
 ) -> None:
     """Fill out (3, K + 1) with c, and mean and variance of x'w_k, of every component in use and of an unseen one."""
-    D = columns.shape[1]
-    K = sizes[arm, 0]
-    f = features(x, columns)
-    m, v, G = np.empty(K + 1), np.empty(K + 1), np.empty((K + 1, D))
-    locate(tables[arm], K, centres[arm], columns, f, m, v, G)
-    local_counts(tables[arm], K, columns, hyper[GAMMA], hyper[TAU], f, out[0])
+    posterior, K = posterior_of(components, sizes, centres, shared, features), sizes[arm, K_USED]
+    view = blank_view(K + 1, features.shape[1])
+    with_intercept(x, posterior.features, view.x)
+    look_at(posterior, arm, view)
     for k in range(K + 1):
-        out[1, k] = m[k]
-        out[2, k] = v[k] + squared_length(G[k])
+        out[0, k] = view.c[k]
+        out[1, k] = view.m[k]
+        out[2, k] = view.v[k] + squared_length(view.G[k])

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyarm.kernels import robust_component as component
 from polyarm.kernels._jit import plain
-from polyarm.kernels.robust_component import COUNT, MEAN, MOVES, SYY, VAR
-from polyarm.kernels.robust_scales import PART_VAR
+from polyarm.kernels.robust import component
+from polyarm.kernels.robust.component import COUNT, MEAN, MOVES, SYY, VAR
+from polyarm.kernels.robust.records import Solver
 from polyarm.types import Array
-from tests.kernels.robust_world import (
+from tests.kernels.robust.world import (
     KEPT,
     LOWER,
     N_ROWS,
@@ -34,8 +34,8 @@ def world() -> World:
     return make_world()
 
 
-def spaces() -> tuple[Array, Array, Array]:
-    return np.empty((D, D)), np.empty((D, D)), np.empty(D)
+def solver() -> Solver:
+    return Solver(np.empty((D, D)), np.empty((D, D)), np.empty(D))
 
 
 def sums_of(T: Array, k: int) -> list[Array]:
@@ -90,7 +90,7 @@ def test_residuals_fill_every_lane(world: World) -> None:
 
 
 def test_an_empty_component_has_its_prior(world: World) -> None:
-    T, w0, R = world.tables[0], np.array([0.1, 0.2, 0.3]), world.columns[PART_VAR]
+    T, w0, R = world.tables[0], np.array([0.1, 0.2, 0.3]), world.features.part_var
     plain(component.reset)(T, 1, w0, R, 0.77)
     assert T[VAR, 1] == 0.77
     assert_slopes(T, 1, world.known[0][1]._replace(U=w0, V=np.diag(R)))
@@ -146,16 +146,16 @@ def test_fresh_sums_hold_what_is_kept_and_what_carries_the_label(world: World) -
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_rank_one_changes_equal_a_fresh_solution(world: World, sign: float) -> None:
-    T, known, (M, B, v) = world.tables[0], world.known[0][0], spaces()
+    T, known, space = world.tables[0], world.known[0][0], solver()
     r = 1 if sign < 0 else 4
     x, y = world.data[0][r, :D], world.data[0][r, D]
     Sxx, Sxy = known.Sxx + sign * np.outer(x, x), known.Sxy + sign * x * y
-    w0, R = world.centres[0, :, D + 1], world.columns[PART_VAR]
+    w0, R = world.centres[0, :, D + 1], world.features.part_var
     wanted = regression(known.n + sign, known.s2, known.syy, Sxx, Sxy, w0, R, known.w)
-    assert not plain(component.rank_one)(T, 0, world.data[0], r, sign, v)
+    assert not plain(component.rank_one)(T, 0, world.data[0], r, sign, space.v)
     assert_slopes(T, 0, wanted)
     plain(component.count_in)(T, 0, world.data[0], r, sign)
-    plain(component.solve)(T, 0, w0, R, M, B, v)
+    plain(component.solve)(T, 0, w0, R, space)
     assert_slopes(T, 0, wanted)
 
 
@@ -174,9 +174,9 @@ def test_a_reward_that_holds_all_the_information_is_not_taken_out_by_rank_one(wo
 
 def test_information_is_factorised(world: World) -> None:
     M, known = np.empty((D, D)), world.known[2][1]
-    plain(component.information)(world.tables[2], 1, world.columns[PART_VAR], M)
+    plain(component.information)(world.tables[2], 1, world.features.part_var, M)
     factor = np.tril(M)
-    np.testing.assert_allclose(factor @ factor.T, known.Sxx / known.s2 + np.diag(1 / world.columns[PART_VAR]))
+    np.testing.assert_allclose(factor @ factor.T, known.Sxx / known.s2 + np.diag(1 / world.features.part_var))
 
 
 def test_squared_errors_around_the_drawn_slopes(world: World) -> None:

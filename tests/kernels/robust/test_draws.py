@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyarm.kernels import robust_draws as draws
 from polyarm.kernels._jit import plain
 from polyarm.kernels.means import room_for
 from polyarm.kernels.objectives import EXPECTATION, UTILITY, Functional, Parts
-from polyarm.kernels.robust_draws import Arms, View
-from polyarm.kernels.robust_means import MAX_STICKS, TAIL, components
-from polyarm.kernels.robust_scales import GAMMA, NOISE, NOISE_SHAPE, ORIGIN, WILD_SHAPE, WILD_SHARE
+from polyarm.kernels.robust import draws
+from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, describe_components
 from polyarm.types import Array
-from tests.kernels.robust_world import D, World, make_world
+from tests.kernels.robust.test_predict import located, x
+from tests.kernels.robust.world import World, make_world
 from tests.kernels.script import Script
-from tests.kernels.test_robust_means import located, x
 
 WEIGHTS = [0.4, 1.1, 0.2, 0.7]  # gammas of the three components of arm 0 and of the unseen
 
@@ -27,27 +25,30 @@ def world() -> World:
 
 
 def view(world: World, arm: int) -> View:
-    m, v, G = located(world, arm)
-    return View(m, v, np.linspace(0.5, 2.0, len(m)), G, np.empty(D))
+    found = located(world, arm)
+    return found._replace(c=np.linspace(0.5, 2.0, len(found.m)))
 
 
 def drawn(world: World, arm: int, at: View, script: Script) -> tuple[Array, Array, Array]:
     parts: Parts = plain(room_for)(len(at.m) + MAX_STICKS)
-    n = plain(draws.draw_mixture)(Arms(*world.shared), arm, at, parts, script)
+    n = plain(draws.draw_mixture)(world.arms, arm, at, parts, script)
     return parts.weight[:n], parts.mean[:n], parts.variance[:n]
 
 
 def test_a_view_is_an_arm_in_a_context(world: World) -> None:
     for arm in range(4):
-        m, v, G = located(world, arm)
-        found = plain(draws.view_of)(Arms(*world.shared), arm, x[:2])
+        m, v, _, G, _, _ = located(world, arm)
+        found = plain(draws.view_of)(world.arms, arm, x[:2])
         parts = np.empty((3, len(m)))
-        plain(components)(*world.shared[:5], x[:2], arm, parts)
+        books = world.books
+        plain(describe_components)(
+            books.components, books.sizes, books.centres, books.shared, books.features, x[:2], arm, parts
+        )
         np.testing.assert_allclose(found.m, m)
         np.testing.assert_allclose(found.v, v)
         np.testing.assert_allclose(found.c, parts[0])
         np.testing.assert_allclose(found.G @ found.G.T, G @ G.T)
-        assert found.h.shape == (D,)
+        np.testing.assert_array_equal(found.x, x)
 
 
 def test_a_mixture_is_written_from_what_is_drawn(world: World) -> None:
@@ -72,13 +73,13 @@ def test_a_mixture_is_written_from_what_is_drawn(world: World) -> None:
     np.testing.assert_allclose(mean[3:6], 2.5 + at.m[3] + at.G[3] @ h + math.sqrt(at.v[3]) * z[3:])
     np.testing.assert_allclose(variance[:3], [known.s2 for known in world.known[0]])
     np.testing.assert_allclose(variance[3:6], [0.45 / 1.6, 0.45 / 2.5, 0.45 / 1e-100])
-    usual, wild = world.law[NOISE_SHAPE], world.law[WILD_SHAPE]
+    usual, wild = world.prior.noise_shape, world.prior.wild_shape
     gammas, betas = [a for a in script.asked if len(a) == 1], [a for a in script.asked if len(a) == 2]
     assert gammas[:7] == [*((c,) for c in at.c), (usual,), (wild,), (usual,)]
-    assert set(betas) == {(1.0, world.hyper[GAMMA])}
-    assert world.hyper[ORIGIN] == 2.5
-    assert world.hyper[NOISE] == 0.45
-    assert 0.0 < world.law[WILD_SHARE] < 0.9
+    assert set(betas) == {(1.0, world.shared.concentration)}
+    assert world.shared.origin == 2.5
+    assert world.shared.noise_scale == 0.45
+    assert 0.0 < world.prior.wild_share < 0.9
 
 
 def test_sticks_end_where_little_is_left_or_all_are_broken(world: World) -> None:
@@ -94,7 +95,7 @@ def test_sticks_end_where_little_is_left_or_all_are_broken(world: World) -> None
 
 
 def test_a_noise_beyond_all_bounds_is_cut_off(world: World) -> None:
-    world.hyper[NOISE] = 1e150
+    world.shared.noise_scale = 1e150
     variance = drawn(world, 1, view(world, 1), Script(gammas=[1.0, 0.0], betas=[0.999999]))[2]
     assert variance[0] == 1e200
 
@@ -105,10 +106,10 @@ def test_an_arm_whose_every_weight_vanishes_is_all_unseen(world: World) -> None:
 
 
 def test_densities_are_those_of_the_drawn_mixtures(world: World) -> None:
-    at = plain(draws.view_of)(Arms(*world.shared), 0, x[:2])
+    at = plain(draws.view_of)(world.arms, 0, x[:2])
     normals, gammas, betas = np.linspace(-1, 1.5, 40), [*WEIGHTS, *[1.3] * 5] * 2, [0.9] * 99
     grid, out = np.array([1.0, 2.5, 4.0]), np.zeros((1, 3))
-    plain(draws.draw_density)(Arms(*world.shared), 0, x[:2], grid, out, Script(normals, gammas, betas=betas))
+    plain(draws.draw_density)(world.books, 0, x[:2], grid, out, Script(normals, gammas, betas=betas))
     parts = drawn(world, 0, at, Script(normals, gammas, betas=betas))
     expected = sum(w * stats.norm.pdf(grid, m, math.sqrt(v)) for w, m, v in zip(*parts, strict=True))
     np.testing.assert_allclose(out[0], expected)
@@ -133,17 +134,17 @@ def test_worths_are_those_of_the_drawn_mixtures(world: World, kind: int) -> None
     normals, gammas, betas = np.linspace(-1, 1.5, 400), np.linspace(0.5, 2, 400), [0.9999] * 99
     script = Script(normals, gammas, betas=betas)
     r = 0.8
-    plain(draws.draw_worths)(Arms(*world.shared), x[:2], Functional(kind, r, 0.0), values, shares, out, script)
+    plain(draws.draw_worths)(world.books, x[:2], Functional(kind, r, 0.0), values, shares, out, script)
     script = Script(normals, gammas, betas=betas)
     for arm in range(4):
-        at = plain(draws.view_of)(Arms(*world.shared), arm, x[:2])
+        at = plain(draws.view_of)(world.arms, arm, x[:2])
         for draw in range(2):
             weight, mean, variance = drawn(world, arm, at, script)
             value, rest = shares[arm, draw]
             if kind == EXPECTATION:
                 expected = value * 7.0 + rest * weight @ mean
             else:
-                variance[len(world.known[arm]) :] = 0.45 / world.law[NOISE_SHAPE]
+                variance[len(world.known[arm]) :] = 0.45 / world.prior.noise_shape
                 utility = rest * weight @ np.exp(-r * mean + r * r * variance / 2) + value * math.exp(-r * 7.0)
                 expected = -math.log(utility) / r
             assert out[draw, arm] == pytest.approx(expected)

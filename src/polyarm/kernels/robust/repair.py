@@ -1,0 +1,55 @@
+"""An arm of the robust mixture afresh from its rewards, after its numbers failed (notation of component.py).
+
+s2  noise variance that every component starts from again
+"""
+
+from polyarm.kernels._jit import kernel, loop
+from polyarm.kernels.gibbs import K_USED, ROWS, close_place
+from polyarm.kernels.robust.component import COUNT, MEAN, VAR, keep, recount, sxx_row, w_row
+from polyarm.kernels.robust.records import Books, Rewards
+from polyarm.types import Array, IntArray
+
+
+@loop
+def is_finite(books: Books) -> bool:
+    """Whether what the arms share, every centre, and slopes and noise of every component in use are finite.
+
+    A number times 0 is 0 unless it is infinite or none, and sums keep what is none.
+    """
+    D = books.features.shape[1]
+    total = 0.0
+    for value in books.shared:
+        total += 0.0 * value
+    for row in range(books.features.shape[0]):
+        for j in range(D):
+            total += 0.0 * books.features[row, j]
+    for arm in range(books.components.shape[0]):
+        T, K = books.components[arm], books.sizes[arm, K_USED]
+        for i in range(D):
+            for j in range(D + 2):
+                total += 0.0 * books.centres[arm, i, j]
+        for k in range(K):
+            total += 0.0 / T[VAR, k]
+        for row in range(MEAN, sxx_row(D)):
+            for k in range(K):
+                total += 0.0 * T[row, k]
+    return total == 0.0
+
+
+@kernel
+def recount_arm(T: Array, slots: IntArray, size: IntArray, rewards: Rewards, centre: Array, s2: float) -> None:
+    """Sums from what is kept and the rewards, slopes at the centre, noise variances at s2; empty components close."""
+    D = centre.shape[0]
+    for k in range(size[K_USED] - 1, -1, -1):
+        recount(T, k, rewards.data, rewards.z, size[ROWS], slots[0, k])
+        T[VAR, k] = s2
+        for j in range(D):
+            T[w_row(D) + j, k] = centre[j]
+        if T[COUNT, k] <= 0.0:
+            close_place(T, slots[0], slots[1], size, k)
+
+
+@kernel
+def freeze(T: Array, slot: IntArray, rewards: Rewards, row: int) -> None:
+    """Let the reward in a row stay in its component for good."""
+    keep(T, slot[rewards.z[row]], rewards.data, row)

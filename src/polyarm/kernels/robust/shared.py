@@ -1,0 +1,195 @@
+"""Draws of what the arms share, given their seatings, centres, slopes and noise variances (notation of records.py)."""
+
+import math
+
+from polyarm.kernels._jit import loop, step
+from polyarm.kernels.means import n_held
+from polyarm.kernels.robust.component import COUNT, VAR, sxx_row, sxy_row, w_row
+from polyarm.kernels.robust.gating import draw_location_var
+from polyarm.kernels.robust.records import Arms, Features, Hyperprior, Shared, n_features
+from polyarm.types import Rng
+
+NO_SHARE = 1e-8  # variance of an arm's centre, as a share of its components', where arms have no centre of their own
+RHO_LOW, RHO_HIGH = 1e-6, 1e4  # keeps Q - QVQ to ten digits of the prior's information; no data reach these
+LAM_LOW, LAM_HIGH = 1e-12, 1e12  # of lam2 in units of S2, against overflow
+NOISE_LOW = 1e-6  # of s2 in units of S2 + lam2: with 10^6 rewards four digits remain to solve with
+WIDEST = 100.0  # of lam2 in units of S2, in that floor: or a wrong lam2 would keep the noise up, and itself
+
+
+@step
+def group_of(j: int, D: int, prior: Hyperprior) -> int:
+    """Scale group of feature j."""
+    return 1 if prior.intercept > 0.0 and j == D - 1 else 0
+
+
+@step
+def set_variances(shared: Shared, features: Features, prior: Hyperprior) -> None:
+    """Write L and R from lam2, rho and the columns' units."""
+    D = features.unit.shape[0]
+    for j in range(D):
+        g = group_of(j, D, prior)
+        wide = shared.arm_var[g] * features.unit[j]
+        if prior.shared_centre > 0.0:
+            features.arm_var[j] = wide
+            features.part_var[j] = shared.part_ratio[g] * wide
+        else:
+            features.arm_var[j] = NO_SHARE * wide
+            features.part_var[j] = wide
+
+
+@step
+def least_noise(shared: Shared) -> float:
+    """Smallest noise variance that leaves the equations solvable."""
+    S2 = shared.reward_square
+    return float(NOISE_LOW * (S2 + min(shared.arm_var[0] + shared.arm_var[1], WIDEST * S2)))
+
+
+@step
+def draw_inverse_gamma(shape: float, scale: float, rng: Rng) -> float:
+    """One draw of IG(shape, scale)."""
+    return scale / rng.standard_gamma(shape)
+
+
+@step
+def tail(ratio: float, prior: Hyperprior) -> float:
+    """Prior density of a noise variance over that of IG(a, b), given its ratio to b."""
+    share = prior.wild_share
+    if share == 0.0:
+        return 1.0
+    more = prior.wild_bulk * math.exp((prior.noise_shape - prior.wild_shape) * math.log(ratio))
+    return float(1.0 - share + share * more)
+
+
+@step
+def draw_shape(ratio: float, prior: Hyperprior, rng: Rng) -> float:
+    """The shape, a or a', that a noise variance of this ratio to b was drawn with."""
+    if prior.wild_share > 0.0 and rng.random() * tail(ratio, prior) >= 1.0 - prior.wild_share:
+        return float(prior.wild_shape)
+    return float(prior.noise_shape)
+
+
+@loop
+def draw_spreads(arms: Arms, rng: Rng) -> None:
+    """Draw lam2 and rho of both groups given every centre and every component's slopes."""
+    shared, features, prior = arms.shared, arms.features, arms.prior
+    D, S2, centred = n_features(arms), shared.reward_square, prior.shared_centre > 0.0
+    for g in range(2):
+        among, within, n_among, n_within = 0.0, 0.0, 0.0, 0.0
+        for arm in range(arms.components.shape[0]):
+            K = arms.sizes[arm, 0]
+            for j in range(D if K > 0 else 0):
+                if group_of(j, D, prior) != g:
+                    continue
+                w0 = arms.centres[arm, j, D + 1] if centred else features.centre[j]
+                if centred:
+                    among += (w0 - features.centre[j]) ** 2 / features.unit[j]
+                    n_among += 1.0
+                for k in range(K):
+                    within += (arms.components[arm, w_row(D) + j, k] - w0) ** 2 / features.unit[j]
+                    n_within += 1.0
+        rho = shared.part_ratio[g] if centred else 1.0
+        shape = prior.arm_shape[g] + 0.5 * (n_among + n_within)
+        scale = prior.arm_scale[g] * S2 + 0.5 * (among + within / rho)
+        shared.arm_var[g] = min(max(draw_inverse_gamma(shape, scale, rng), LAM_LOW * S2), LAM_HIGH * S2)
+        if centred and prior.part_shape[g] > 0.0:
+            shape = prior.part_shape[g] + 0.5 * n_within
+            scale = prior.part_scale[g] + 0.5 * within / shared.arm_var[g]
+            shared.part_ratio[g] = min(max(draw_inverse_gamma(shape, scale, rng), RHO_LOW), RHO_HIGH)
+
+
+@loop
+def draw_common_centre(arms: Arms, rng: Rng) -> None:
+    """Draw c given the arms' centres, or given every component's slopes where arms have no centre."""
+    shared, features, prior = arms.shared, arms.features, arms.prior
+    D, centred = n_features(arms), prior.shared_centre > 0.0
+    for j in range(D):
+        spread = features.arm_var[j] if centred else features.part_var[j]
+        total, count = 0.0, 0.0
+        for arm in range(arms.components.shape[0]):
+            if arms.sizes[arm, 0] == 0:
+                continue
+            if centred:
+                total += arms.centres[arm, j, D + 1]
+                count += 1.0
+            else:
+                for k in range(arms.sizes[arm, 0]):
+                    total += arms.components[arm, w_row(D) + j, k]
+                    count += 1.0
+        expected = shared.median if group_of(j, D, prior) == 1 else 0.0
+        width = prior.centre_var * shared.reward_square * features.unit[j]
+        precision = 1.0 / width + count / spread
+        mean = (expected / width + total / spread) / precision
+        features.centre[j] = mean + rng.standard_normal() / math.sqrt(precision)
+
+
+@loop
+def shift_intercepts(arms: Arms, rng: Rng) -> None:
+    """Shift c and every centre's and component's intercept by one drawn amount: rewards may have a large offset."""
+    shared, features = arms.shared, arms.features
+    D = n_features(arms)
+    last = D - 1
+    width = arms.prior.centre_var * shared.reward_square * features.unit[last]
+    precision = 1.0 / width
+    pull = (shared.median - features.centre[last]) / width
+    first = sxx_row(D) + last * D // 2  # the last row of Sxx: sum of x and, last, n
+    for arm in range(arms.components.shape[0]):
+        T = arms.components[arm]
+        for k in range(arms.sizes[arm, 0]):
+            missed = T[sxy_row(D) + last, k]
+            for j in range(D):
+                missed -= T[first + j, k] * T[w_row(D) + j, k]
+            precision += T[COUNT, k] / T[VAR, k]
+            pull += missed / T[VAR, k]
+    shift = pull / precision + rng.standard_normal() / math.sqrt(precision)
+    features.centre[last] += shift
+    for arm in range(arms.components.shape[0]):
+        arms.centres[arm, last, D + 1] += shift
+        for k in range(arms.sizes[arm, 0]):
+            arms.components[arm, w_row(D) + last, k] += shift
+
+
+@loop
+def draw_noise_scale(arms: Arms, rng: Rng) -> None:
+    """Draw b given every component's noise variance."""
+    shared, prior = arms.shared, arms.prior
+    shape, total = prior.noise_rate_shape, 0.0
+    for arm in range(arms.components.shape[0]):
+        for k in range(arms.sizes[arm, 0]):
+            s2 = arms.components[arm, VAR, k]
+            shape += draw_shape(s2 / shared.noise_scale, prior, rng)
+            total += 1.0 / s2
+    drawn = rng.standard_gamma(shape) / (prior.noise_rate / shared.reward_square + total)
+    shared.noise_scale = max(drawn, 100.0 * least_noise(shared))  # so that hardly any proposed s2 is below the least
+
+
+@loop
+def draw_concentration(arms: Arms, rng: Rng) -> None:
+    """Draw gamma given every arm's numbers of components and rewards (Escobar & West 1995, shared by the arms)."""
+    gamma = arms.shared.concentration
+    shape, rate = arms.prior.concentration_shape, arms.prior.concentration_rate
+    for arm in range(arms.sizes.shape[0]):
+        n = n_held(arms.components[arm], arms.sizes[arm, 0])
+        if n > 0.0:
+            above, below = rng.standard_gamma(gamma + 1.0), rng.standard_gamma(n)
+            rate -= math.log(above / (above + below))
+            shape += arms.sizes[arm, 0]
+            if rng.random() * (n + gamma) < n:
+                shape -= 1.0
+    arms.shared.concentration = max(rng.standard_gamma(shape) / rate, 1e-12)
+
+
+@loop
+def draw_shared(arms: Arms, rng: Rng) -> None:
+    """Draw everything the arms share."""
+    prior = arms.prior
+    if prior.learned > 0.0:
+        draw_spreads(arms, rng)
+        set_variances(arms.shared, arms.features, prior)
+        draw_common_centre(arms, rng)
+        if prior.intercept > 0.0:
+            shift_intercepts(arms, rng)
+        draw_noise_scale(arms, rng)
+        if prior.location_shape > 0.0:
+            arms.shared.location_var = draw_location_var(arms, rng)
+    if prior.concentration_shape > 0.0:
+        draw_concentration(arms, rng)

@@ -1,0 +1,209 @@
+"""One reward into the robust mixture: moves in its arm and in another, then everything the arms share (records.py)."""
+
+import math
+from typing import NamedTuple
+
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels.forgetting import FORGOTTEN
+from polyarm.kernels.gibbs import K_USED, NEXT, ROWS, close_place
+from polyarm.kernels.robust.centre import draw_centre, draw_slopes, find_centre, rebuild_arm
+from polyarm.kernels.robust.component import COUNT, VAR, fade, keep, recount, shift_rewards, solve, squared_errors
+from polyarm.kernels.robust.evidence import LAM, N_SCALES, propose_noise, propose_scales
+from polyarm.kernels.robust.moves import make_moves, move
+from polyarm.kernels.robust.records import (
+    Arm,
+    Arms,
+    Books,
+    Rewards,
+    Room,
+    Solver,
+    arm_of,
+    arms_of,
+    n_features,
+    room_for,
+)
+from polyarm.kernels.robust.repair import is_finite
+from polyarm.kernels.robust.shared import draw_inverse_gamma, draw_shape, draw_shared, least_noise, set_variances
+from polyarm.kernels.robust.units import RESERVOIR, update_units, with_intercept
+from polyarm.types import Array, IntArray, Rng
+
+DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
+UNITS, ADD, MOVE_HERE, MOVE_THERE, SHARE, DONE, FAILED = 0, 1, 2, 3, 4, 5, 6  # stages of an update
+
+
+class Reward(NamedTuple):
+    """A reward that has come in, and the other arm whose rewards move too, or the same again."""
+
+    arm: int
+    other: int
+    x: Array
+    y: float
+
+
+@loop
+def redraw_arm(arms: Arms, arm: int, deep: bool, solver: Solver, rng: Rng) -> None:
+    """Draw an arm's centre, then every component's slopes, then their noise variances.
+
+    deep: U and V are out of date, and noise variances are first drawn without slopes.
+    """
+    T, K, centre, features = arms.components[arm], arms.sizes[arm, K_USED], arms.centres[arm], arms.features
+    b, least, D = arms.shared.noise_scale, least_noise(arms.shared), n_features(arms)
+    R, w0 = features.part_var, centre[:, D + 1]
+    if deep:
+        for k in range(K):
+            solve(T, k, w0, R, solver)
+    find_centre(T, K, centre, features)
+    draw_centre(centre, solver.v, rng)
+    for k in range(K):
+        if deep:
+            propose_noise(T, k, w0, arms, solver, rng)
+        draw_slopes(T, k, w0, R, solver, rng)
+        a = draw_shape(T[VAR, k] / b, arms.prior, rng)
+        shape, scale = a + 0.5 * T[COUNT, k], b + 0.5 * squared_errors(T, k, D)
+        T[VAR, k] = max(draw_inverse_gamma(shape, scale, rng), least)
+
+
+@loop
+def rebuild_posteriors(arms: Arms, solver: Solver) -> None:
+    """Bring every arm up to date with the shared values."""
+    D = n_features(arms)
+    set_variances(arms.shared, arms.features, arms.prior)
+    for arm in range(arms.components.shape[0]):
+        centre, K = arms.centres[arm], arms.sizes[arm, K_USED]
+        if arms.prior.shared_centre == 0.0 or K == 0:
+            for j in range(D):
+                centre[j, D + 1] = arms.features.centre[j]
+        rebuild_arm(arms.components[arm], K, centre, arms.features, solver)
+
+
+@kernel
+def rebuild(books: Books) -> None:
+    """Bring every arm of the books up to date with the shared values."""
+    arms = arms_of(books)
+    rebuild_posteriors(arms, room_for(arms).solver)
+
+
+@loop
+def redraw_shared(arms: Arms, arm: int, other: int, room: Room, rng: Rng) -> None:
+    """Redraw the arms that moved, draw what the arms share, and bring every arm up to date.
+
+    On a share of the steps scales are first drawn with centres and slopes integrated out, and then every arm is
+    redrawn.  The share falls with arms and columns: its cost stays about a tenth of the rest.
+    """
+    A, D, n = arms.sizes.shape[0], n_features(arms), arms.shared.n_steps
+    deep = n < RESERVOIR or int(n) % max(2, A * D // DEEP) == 0
+    moved = deep and arms.prior.learned > 0.0 and propose_scales(arms, LAM, N_SCALES, room, rng)
+    for i in range(A):
+        if arms.sizes[i, K_USED] > 0 and (moved or i in (arm, other)):
+            redraw_arm(arms, i, deep, room.solver, rng)
+    draw_shared(arms, rng)
+    rebuild_posteriors(arms, room.solver)
+
+
+@loop
+def moves_of(arm: Arm, arms: Arms, n_moves: int, room: Room, rng: Rng) -> int:
+    """Move rewards of an arm, at most 4 n times; return how many moves are left where no slot was free."""
+    return make_moves(arm, arms, min(n_moves, 4 * arm.size[ROWS]), room, rng)
+
+
+@step
+def add_reward(arm: Arm, arms: Arms, reward: Reward, room: Room, rng: Rng) -> None:
+    """Write a reward to its arm's next row and seat it; a reward that had the row stays put for good.
+
+    An arm without a reward draws its centre.
+    """
+    size, data, features = arm.size, arm.data, arms.features
+    D, i = n_features(arms), size[NEXT]
+    if i < size[ROWS]:
+        keep(arm.T, arm.slot[arm.z[i]], data, i)
+    with_intercept(reward.x, features, data[i])
+    data[i, D] = reward.y - arms.shared.origin
+    if size[K_USED] == 0 and arms.prior.shared_centre > 0.0:
+        for j in range(D):
+            arm.w0[j] = features.centre[j] + math.sqrt(features.arm_var[j]) * rng.standard_normal()
+    move(arm, arms, i, True, room, rng)
+    size[ROWS] = max(size[ROWS], i + 1)
+    size[NEXT] = i + 1
+
+
+@kernel
+def update(
+    books: Books, reward: Reward, here: Rewards, there: Rewards, stage: int, n_moves: tuple[int, int], source: Stream
+) -> tuple[int, int]:
+    """Take a reward in, from the stage that was reached; return the stage reached and the moves left in it.
+
+    UNITS came to ADD: rewards or columns must be counted from elsewhere first.  A stage with moves left: an arm has no
+    slot free.  Make it so and call again.  FAILED: some number is not finite.
+    """
+    rng, arms = generator(source), arms_of(books)
+    room, shared = room_for(arms), arms.shared
+    if stage == UNITS:
+        early = shared.n_steps < RESERVOIR  # units change at every step
+        update_units(arms, reward.x, reward.y, rng)
+        if shared.off_centre > 0.0:
+            return ADD, n_moves[0]
+        if early:
+            rebuild_posteriors(arms, room.solver)
+    left, n_other = n_moves
+    arm = arm_of(arms, reward.arm, here)
+    if stage <= ADD:
+        add_reward(arm, arms, reward, room, rng)
+    if stage <= MOVE_HERE:
+        left = moves_of(arm, arms, left, room, rng)
+        if left > 0:
+            return MOVE_HERE, left
+        left = n_other
+    if reward.other != reward.arm:
+        left = moves_of(arm_of(arms, reward.other, there), arms, left, room, rng)
+        if left > 0:
+            return MOVE_THERE, left
+    redraw_shared(arms, reward.arm, reward.other, room, rng)
+    return DONE if is_finite(books) else FAILED, 0
+
+
+@kernel
+def random_moves(books: Books, rewards: Rewards, arm: int, n_moves: int, source: Stream) -> int:
+    """Move rewards of an arm; return how many moves are left where no slot was free."""
+    arms = arms_of(books)
+    return moves_of(arm_of(arms, arm, rewards), arms, n_moves, room_for(arms), generator(source))
+
+
+@kernel
+def redraw(books: Books, arm: int, source: Stream) -> bool:
+    """Redraw an arm and what the arms share; tell if all is finite."""
+    arms = arms_of(books)
+    redraw_shared(arms, arm, arm, room_for(arms), generator(source))
+    return is_finite(books)
+
+
+@kernel
+def count_from(T: Array, label: IntArray, K: int, rewards: Rewards, n: int, shift: Array) -> None:
+    """Count an arm's columns and rewards from elsewhere: `shift` (D,) is what they lose, the rewards' last."""
+    D, data = shift.shape[0], rewards.data
+    for i in range(n):
+        for j in range(D - 1):
+            data[i, j] -= shift[j]
+        data[i, D] -= shift[D - 1]
+    for k in range(K):
+        shift_rewards(T, k, shift)
+        recount(T, k, data, rewards.z, n, label[k])
+
+
+@kernel
+def forget(books: Books, share: float) -> None:
+    """Let only a share of every arm's past remain, for good, and drop the components that hold next to nothing."""
+    arms = arms_of(books)
+    D, features = n_features(arms), arms.features
+    arms.shared.n_seen *= share
+    for j in range(D):
+        features.spread[j] *= share
+        features.square_sum[j] *= share
+        features.n_nonzero[j] *= share
+    for arm in range(arms.components.shape[0]):
+        T, size = arms.components[arm], arms.sizes[arm]
+        size[ROWS] = size[NEXT] = 0
+        for k in range(size[K_USED] - 1, -1, -1):
+            fade(T, k, D, share)
+            if T[COUNT, k] <= FORGOTTEN:
+                close_place(T, arms.slots[arm, 0], arms.slots[arm, 1], size, k)
+    rebuild_posteriors(arms, room_for(arms).solver)

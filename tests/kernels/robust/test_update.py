@@ -1,0 +1,245 @@
+"""The steps of an update of the robust model: draws of centres, slopes and noise, rewards taken in, the past faded."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyarm.kernels._jit import plain
+from polyarm.kernels.gibbs import NEXT, ROWS
+from polyarm.kernels.robust import centre as centres
+from polyarm.kernels.robust import update
+from polyarm.kernels.robust.component import COUNT, VAR, keep
+from polyarm.kernels.robust.records import Rewards, arm_of
+from polyarm.kernels.robust.shared import least_noise
+from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, MOVE_THERE, UNITS, Reward
+from tests.kernels.robust.test_component import assert_slopes, assert_sums
+from tests.kernels.robust.test_predict import dense_centre
+from tests.kernels.robust.world import LABEL, SEATS, W_ROW, WILD, D, World, make_world, regression, rows_of
+from tests.kernels.script import Script
+from tests.statistics.mutants import mutant
+
+NORMALS = [0.4, -1.1, 0.7]
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def test_a_centre_is_drawn_from_its_posterior(world: World) -> None:
+    centre = world.centres[0]
+    plain(centres.find_centre)(world.tables[0], 3, centre, world.features)
+    mean, covariance = dense_centre(world, 0)
+    plain(centres.draw_centre)(centre, np.empty(D), Script(normals=NORMALS))
+    factor = np.linalg.cholesky(np.linalg.inv(covariance))
+    np.testing.assert_allclose(centre[:, D + 1], mean + np.linalg.solve(factor.T, NORMALS))
+
+
+def test_slopes_are_drawn_given_centre_and_noise(world: World) -> None:
+    known, w0, R = world.known[0][1], np.array([0.2, -0.3, 0.5]), world.features.part_var
+    plain(centres.draw_slopes)(world.tables[0], 1, w0, R, world.room.solver, Script(normals=NORMALS))
+    information = known.Sxx / known.s2 + np.diag(1 / R)
+    mean = np.linalg.solve(information, known.Sxy / known.s2 + w0 / R)
+    wanted = mean + np.linalg.solve(np.linalg.cholesky(information).T, NORMALS)
+    np.testing.assert_allclose(rows_of(world.tables[0], 1, W_ROW, D), wanted)
+
+
+def test_noise_is_drawn_given_the_errors_around_the_new_slopes(world: World) -> None:
+    """IG(a + n/2, b + errors/2), not below the least."""
+    rng = Script(normals=NORMALS * 4, gammas=[2.0, 1e30, 0.5], uniforms=[0.0, 0.0, 1.0])
+    plain(update.redraw_arm)(world.arms, 0, False, world.room.solver, rng)
+    np.testing.assert_allclose(rng.asked, [[shape + n / 2] for shape, n in ((1.3, 4), (1.3, 2), (WILD[1], 2))])
+    for k, gamma in ((0, 2.0), (2, 0.5)):
+        mine = world.data[0][np.array(SEATS[0]) == k]
+        errors = mine[:, D] - mine[:, :D] @ rows_of(world.tables[0], k, W_ROW, D)
+        assert world.tables[0][VAR, k] == pytest.approx((0.45 + errors @ errors / 2) / gamma)
+    assert world.tables[0][VAR, 1] == plain(least_noise)(world.shared)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_every_arm_is_brought_up_to_date(shared: bool) -> None:
+    """U and V for the values of now; an arm without rewards, or any where arms have no centre, is at the common one."""
+    world = make_world()
+    world.prior.shared_centre = shared
+    world.features.centre[:] = 0.9, 0.8, 0.7
+    own = world.centres[:, :, D + 1].copy()
+    plain(update.rebuild)(world.books)
+    for arm, parts in enumerate(world.known):
+        w0 = own[arm] if shared and parts else world.features.centre
+        np.testing.assert_allclose(world.centres[arm, :, D + 1], w0)
+        for k, known in enumerate(parts):
+            sums = known.n, known.s2, known.syy, known.Sxx, known.Sxy
+            assert_slopes(world.tables[arm], k, regression(*sums, w0, world.features.part_var, known.w))
+
+
+@pytest.mark.parametrize(
+    ("arm", "other", "moved", "refreshed"),
+    [(0, 2, False, [0, 2]), (0, 0, False, [0]), (0, 1, False, [0]), (3, 2, False, [2, 3]), (0, 0, True, [0, 2, 3])],
+)
+def test_an_update_redraws_the_arms_that_moved(
+    world: World, arm: int, other: int, moved: bool, refreshed: list[int]
+) -> None:
+    """New scales, drawn without slopes, refresh every arm that has rewards."""
+    done: list[Any] = []
+    replaced: dict[str, Any] = {
+        "propose_scales": lambda *given: moved,
+        "redraw_arm": lambda arms, i, deep, solver, rng: done.append(i),
+        "draw_shared": lambda *given: done.append("shared"),
+        "rebuild_posteriors": lambda *given: done.append("prepared"),
+    }
+    mutant(update.redraw_shared, replaced)(world.arms, arm, other, world.room, Script())
+    assert done == [*refreshed, "shared", "prepared"]
+
+
+def seated(world: World, arm: int) -> Rewards:
+    """Rewards of an arm with room for more."""
+    n = len(SEATS[arm])
+    data, z = np.zeros((8, D + 1)), np.zeros(8, np.int64)
+    data[:n], z[:n] = world.data[arm], LABEL[np.array(SEATS[arm], dtype=np.int64)]
+    return Rewards(data, z)
+
+
+def add(world: World, arm: int, rewards: Rewards, x: Any, y: float, **replaced: Any) -> None:
+    """Add one reward; `move` is noted, not made."""
+    given = (plain(arm_of)(world.arms, arm, rewards), world.arms, Reward(arm, arm, x, y), world.room)
+    mutant(update.add_reward, replaced)(*given, Script(normals=NORMALS))
+
+
+def test_a_reward_is_written_from_its_base_and_origin_and_seated(world: World) -> None:
+    rewards = seated(world, 2)
+    world.features.base[:2] = 0.5, -2.0
+    moved: list[tuple[Any, ...]] = []
+    add(world, 2, rewards, np.array([1.5, 3.0]), 4.0, move=lambda *given: moved.append(given))
+    np.testing.assert_allclose(rewards.data[4], [1.0, 5.0, 1.0, 1.5])
+    arm, _, i, new, *_ = moved[0]
+    assert (i, new) == (4, True)
+    assert np.shares_memory(arm.w0, world.centres[2])
+    assert list(world.sizes[2]) == [2, 5, 5]
+
+
+def test_a_reward_that_had_the_row_stays_put_for_good(world: World) -> None:
+    rewards = Rewards(world.data[2].copy(), LABEL[np.array(SEATS[2])])
+    world.sizes[2, NEXT] = 1
+    kept: list[tuple[int, int]] = []
+    replaced: dict[str, Any] = {"keep": lambda T, k, data, i: kept.append((k, i)), "move": lambda *given: None}
+    add(world, 2, rewards, np.array([0.1, 0.2]), 4.0, **replaced)
+    assert kept == [(SEATS[2][1], 1)]
+    assert list(world.sizes[2]) == [2, 4, 2]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_an_arm_without_rewards_draws_its_centre_around_the_common_one(world: World, shared: bool) -> None:
+    world.prior.shared_centre = shared
+    before = world.centres[1, :, D + 1].copy()
+    add(world, 1, seated(world, 1), np.ones(2), 1.0, move=lambda *given: None)
+    drawn = world.features.centre + np.sqrt(world.features.arm_var) * NORMALS
+    np.testing.assert_allclose(world.centres[1, :, D + 1], drawn if shared else before)
+
+
+class Stages:
+    """An update whose stages are noted, not made; moves are left over as told."""
+
+    def __init__(self, world: World, left: tuple[int, ...] = (), off: float = 0.0, finite: bool = True) -> None:
+        self.world, self.left, self.off, self.finite, self.done = world, list(left), off, finite, list[Any]()
+
+    def update_units(self, *given: Any) -> None:
+        self.done.append("units")
+        self.world.shared.off_centre = self.off
+
+    def moves_of(self, arm: Any, arms: Any, n_moves: int, *rest: Any) -> int:
+        at = next(a for a in range(4) if np.shares_memory(arm.w0, self.world.centres[a]))
+        self.done.append((at, n_moves))
+        return self.left.pop(0) if self.left else 0
+
+    def run(self, other: int, stage: int, n_moves: tuple[int, int]) -> tuple[int, int]:
+        replaced = {
+            "update_units": self.update_units,
+            "rebuild_posteriors": lambda *g: self.done.append("rebuilt"),
+            "add_reward": lambda *g: self.done.append("added"),
+            "moves_of": self.moves_of,
+            "redraw_shared": lambda arms, arm, other, *g: self.done.append(("shared", arm, other)),
+            "is_finite": lambda books: self.finite,
+        }
+        given = (Reward(0, other, np.ones(2), 1.0), seated(self.world, 0), seated(self.world, other), stage, n_moves)
+        stage, left = mutant(update.update, replaced)(self.world.books, *given, Script())
+        return stage, left
+
+
+@pytest.mark.parametrize(("steps", "off"), [(10.0, 0.0), (64.0, 0.0), (10.0, 1.0)])
+def test_units_come_first_and_may_ask_for_another_origin(world: World, steps: float, off: float) -> None:
+    world.shared.n_steps = steps
+    stages = Stages(world, off=off)
+    assert stages.run(2, UNITS, (32, 12)) == ((ADD, 32) if off else (DONE, 0))
+    rest = ["added", (0, 32), (2, 12), ("shared", 0, 2)]
+    assert stages.done == (["units"] if off else ["units", *["rebuilt"] * (steps < 64), *rest])
+
+
+@pytest.mark.parametrize(
+    ("stage", "other", "done"),
+    [
+        (ADD, 2, ["added", (0, 7), (2, 5), ("shared", 0, 2)]),
+        (ADD, 0, ["added", (0, 7), ("shared", 0, 0)]),
+        (MOVE_HERE, 2, [(0, 7), (2, 5), ("shared", 0, 2)]),
+        (MOVE_THERE, 2, [(2, 7), ("shared", 0, 2)]),
+    ],
+)
+def test_an_update_goes_on_from_the_stage_it_reached(world: World, stage: int, other: int, done: list[Any]) -> None:
+    for finite in (True, False):
+        stages = Stages(world, finite=finite)
+        assert stages.run(other, stage, (7, 5)) == (DONE if finite else FAILED, 0)
+        assert stages.done == done
+
+
+def test_an_update_stops_where_moves_are_left(world: World) -> None:
+    assert Stages(world, left=(3,)).run(2, UNITS, (7, 5)) == (MOVE_HERE, 3)
+    assert Stages(world, left=(0, 4)).run(2, UNITS, (7, 5)) == (MOVE_THERE, 4)
+
+
+def test_rows_and_sums_are_counted_from_elsewhere(world: World) -> None:
+    shift = np.array([0.4, -1.3, 0.9])
+    old = np.array([[0.5, -1.5, 1.0, 0.2]])
+    plain(keep)(world.tables[0], 1, old, 0)
+    data, z = np.vstack([world.data[0], np.full((2, D + 1), 7.0)]), np.append(LABEL[np.array(SEATS[0])], [0, 0])
+    plain(update.count_from)(world.tables[0], LABEL, 3, Rewards(data, z), 8, shift)
+    move = np.array([0.4, -1.3, 0.0, 0.9])
+    np.testing.assert_allclose(data[:8], world.data[0] - move)
+    np.testing.assert_array_equal(data[8:], 7.0)  # rows that nobody uses
+    for k in range(3):
+        mine = world.data[0][np.array(SEATS[0]) == k] - move
+        assert_sums(world.tables[0], k, np.vstack([mine, old - move]) if k == 1 else mine)
+
+
+def faded_rows(world: World) -> list[Any]:
+    return [world.features.spread, world.features.square_sum, world.features.n_nonzero]
+
+
+def test_forgetting_fades_everything_and_drops_what_is_nearly_gone(world: World) -> None:
+    world.shared.n_seen = 20.0
+    for row in faded_rows(world):
+        row[:] = 8.0
+    counts = [[known.n for known in parts] for parts in world.known]
+    plain(update.forget)(world.books, 0.2)
+    assert world.shared.n_seen == 4.0
+    np.testing.assert_allclose(faded_rows(world), 1.6)
+    assert counts[0] == [4, 2, 2]
+    assert list(world.sizes[:, 0]) == [1, 0, 0, 1]  # of 4, 2, 2; none; 2, 2; and 3 rewards a fifth each
+    np.testing.assert_allclose([world.tables[0, COUNT, 0], world.tables[3, COUNT, 0]], [0.8, 0.6])
+    np.testing.assert_array_equal(world.sizes[:, [ROWS, NEXT]], 0)
+    known = world.known[0][0]
+    faded = (0.2 * known.n, known.s2, 0.2 * known.syy, 0.2 * known.Sxx, 0.2 * known.Sxy)
+    w0 = world.centres[0, :, D + 1]
+    assert_slopes(world.tables[0], 0, regression(*faded, w0, world.features.part_var, known.w))
+
+
+def test_moves_are_limited_by_the_rewards_that_can_move(world: World) -> None:
+    asked: list[int] = []
+
+    def note(arm: Any, arms: Any, n_moves: int, *rest: Any) -> int:
+        asked.append(n_moves)
+        return 0
+
+    moves = mutant(update.moves_of, {"make_moves": note})
+    for arm, wanted, made in ((0, 100, 32), (0, 5, 5), (2, 100, 16)):
+        moves(plain(arm_of)(world.arms, arm, seated(world, arm)), world.arms, wanted, world.room, Script())
+        assert asked[-1] == made
