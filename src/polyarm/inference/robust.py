@@ -23,7 +23,7 @@ from polyarm.inference.migration import memory_fits
 from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
 from polyarm.kernels._jit import plain, stream
 from polyarm.kernels.gibbs import NEXT, ROWS
-from polyarm.kernels.robust import draws, predict, units
+from polyarm.kernels.robust import draws, predict, records, units
 from polyarm.kernels.robust import update as kernels
 from polyarm.kernels.robust.component import VAR, n_rows
 from polyarm.kernels.robust.records import (
@@ -36,6 +36,7 @@ from polyarm.kernels.robust.records import (
     features_of,
     shared_of,
 )
+from polyarm.kernels.robust.shared import set_variances
 from polyarm.kernels.robust.units import BEGIN_AGAIN, RESERVOIR
 from polyarm.kernels.robust.update import ADD, DONE, FAILED, UNITS, Reward
 from polyarm.models import Objective, StudentMixture
@@ -177,11 +178,14 @@ class RobustEngine:
             shared.location_var = model.place_scale / (model.place_shape or 1.0)
         features.unit[:] = 1.0
         features.precision[: self.context_dim] = float(self.fixed_units)
-        state = RobustState(
-            tables=np.zeros((n, n_rows(D), FIRST_CAPACITY)),
+        plain(set_variances)(shared, features, plain(records.hyperprior_of)(self._hyperprior))
+        centres = np.zeros((n, D, D + 2))
+        centres[:, range(D), range(D)] = np.sqrt(1 / features.arm_var)  # no reward has told of a centre
+        return RobustState(
+            tables=np.zeros((n, plain(n_rows)(D), FIRST_CAPACITY)),
             labels=np.tile(np.arange(FIRST_CAPACITY), (n, 2, 1)),
             sizes=np.zeros((n, 3), np.int64),
-            centres=np.zeros((n, D, D + 2)),
+            centres=centres,
             hyper=hyper,
             columns=columns,
             reservoir=np.zeros(RESERVOIR),
@@ -190,8 +194,6 @@ class RobustEngine:
             n_rewards=0,
             made_with=self._door.settings(self),
         )
-        kernels.rebuild(self._books(state))
-        return state
 
     def with_arm(self, state: RobustState) -> "tuple[RobustEngine, RobustState]":
         """The engine and the state with one more arm, which starts from the arms' common centre and scales."""

@@ -230,7 +230,7 @@ def remembered(world: World, steps: int, y: float = 3.5, uniform: float = 0.5) -
     reservoir, rng = world.reservoir, Script(uniforms=[uniform])
     reservoir[:] = np.arange(64.0)
     world.shared.n_steps = steps
-    plain(units.update_units)(world.arms, np.array([0.4, -0.6]), y, rng)
+    plain(units.update_units)(world.arms, reservoir, np.array([0.4, -0.6]), y, rng)
     return reservoir, rng
 
 

@@ -102,7 +102,7 @@ def seated(world: World, arm: int) -> Rewards:
 
 def add(world: World, arm: int, rewards: Rewards, x: Any, y: float, **replaced: Any) -> None:
     """Add one reward; `move` is noted, not made."""
-    given = (plain(arm_of)(world.arms, arm, rewards), world.arms, Reward(arm, arm, x, y), world.room)
+    given = (plain(arm_of)(world.books, arm, rewards), world.arms, Reward(arm, arm, x, y), world.room)
     mutant(update.add_reward, replaced)(*given, Script(normals=NORMALS))
 
 
@@ -241,5 +241,5 @@ def test_moves_are_limited_by_the_rewards_that_can_move(world: World) -> None:
 
     moves = mutant(update.moves_of, {"make_moves": note})
     for arm, wanted, made in ((0, 100, 32), (0, 5, 5), (2, 100, 16)):
-        moves(plain(arm_of)(world.arms, arm, seated(world, arm)), world.arms, wanted, world.room, Script())
+        moves(plain(arm_of)(world.books, arm, seated(world, arm)), world.arms, wanted, world.room, Script())
         assert asked[-1] == made

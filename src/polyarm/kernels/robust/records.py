@@ -96,15 +96,13 @@ class Books(NamedTuple):
 
 
 class Arms(NamedTuple):
-    """The same, every number by its name."""
+    """Components and centres of the arms, what they share and the settings, every number by its name."""
 
     components: Array
-    slots: IntArray
     sizes: IntArray
     centres: Array
     shared: Shared
     features: Features
-    reservoir: Array
     prior: Hyperprior
 
 
@@ -189,8 +187,7 @@ def features_of(rows: Array) -> Features:
 def arms_of(books: Books) -> Arms:
     """The books, every number by its name."""
     shared, prior = shared_of(books.shared), hyperprior_of(books.hyperprior)
-    features = features_of(books.features)
-    return Arms(books.components, books.slots, books.sizes, books.centres, shared, features, books.reservoir, prior)
+    return Arms(books.components, books.sizes, books.centres, shared, features_of(books.features), prior)
 
 
 @expanded
@@ -200,12 +197,10 @@ def posterior_of(components: Array, sizes: IntArray, centres: Array, shared: Arr
 
 
 @expanded
-def arm_of(arms: Arms, arm: int, rewards: Rewards) -> Arm:
+def arm_of(books: Books, arm: int, rewards: Rewards) -> Arm:
     """One of the arms, with its rewards."""
-    w0 = arms.centres[arm, :, n_features(arms) + 1]
-    return Arm(
-        arms.components[arm], arms.slots[arm, 0], arms.slots[arm, 1], arms.sizes[arm], w0, rewards.data, rewards.z
-    )
+    T, size, w0 = books.components[arm], books.sizes[arm], books.centres[arm, :, books.features.shape[1] + 1]
+    return Arm(T, books.slots[arm, 0], books.slots[arm, 1], size, w0, rewards.data, rewards.z)
 
 
 @step

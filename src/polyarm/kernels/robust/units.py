@@ -103,7 +103,7 @@ def rescale_feature(arms: Arms, j: int, factor: float) -> None:
 
 
 @kernel
-def update_units(arms: Arms, x: Array, y: float, rng: Rng) -> None:
+def update_units(arms: Arms, reservoir: Array, x: Array, y: float, rng: Rng) -> None:
     """Take a context and a reward into the units, which are estimated at every step up to 64, then at powers of two.
 
     With a window, which forgets, they are also estimated whenever it has passed.
@@ -119,12 +119,12 @@ def update_units(arms: Arms, x: Array, y: float, rng: Rng) -> None:
     past = min(t + 1, max(window, RESERVOIR)) if window > 0 else t + 1
     row = t if t < RESERVOIR else int(rng.random() * past)
     if row < RESERVOIR:
-        arms.reservoir[row] = y - shared.origin
+        reservoir[row] = y - shared.origin
     note_columns(shared, arms.features, x)
     n = t + 1
     if n <= RESERVOIR or n & (n - 1) == 0 or (window > 0 and n % window == 0):
         measure_columns(arms, x.shape[0])
-        measure_rewards(arms, arms.reservoir[: min(n, RESERVOIR)])
+        measure_rewards(arms, reservoir[: min(n, RESERVOIR)])
         shared.off_centre = 1.0 if is_off_centre(shared, arms.features, prior) else 0.0
 
 
@@ -214,8 +214,8 @@ def recentre(books: Books, shift: Array) -> None:
     shift[D - 1] = shared.median if abs(shared.median) > FAR_REWARD * math.sqrt(shared.reward_square) else 0.0
     shared.origin += shift[D - 1]
     shared.median -= shift[D - 1]
-    for i in range(arms.reservoir.shape[0]):
-        arms.reservoir[i] -= shift[D - 1]
+    for i in range(books.reservoir.shape[0]):
+        books.reservoir[i] -= shift[D - 1]
     features.centre[D - 1] += moved(features.centre, shift)
     for arm in range(arms.components.shape[0]):
         arms.centres[arm, D - 1, D + 1] += moved(arms.centres[arm, :, D + 1], shift)

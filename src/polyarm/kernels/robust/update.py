@@ -28,7 +28,7 @@ from polyarm.kernels.robust.units import RESERVOIR, update_units, with_intercept
 from polyarm.types import Array, IntArray, Rng
 
 DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
-UNITS, ADD, MOVE_HERE, MOVE_THERE, SHARE, DONE, FAILED = 0, 1, 2, 3, 4, 5, 6  # stages of an update
+UNITS, ADD, MOVE_HERE, MOVE_THERE, DONE, FAILED = 0, 1, 2, 3, 4, 5  # stages of an update
 
 
 class Reward(NamedTuple):
@@ -127,26 +127,22 @@ def add_reward(arm: Arm, arms: Arms, reward: Reward, room: Room, rng: Rng) -> No
 
 
 @kernel
-def update(
-    books: Books, reward: Reward, here: Rewards, there: Rewards, stage: int, n_moves: tuple[int, int], source: Stream
-) -> tuple[int, int]:
-    """Take a reward in, from the stage that was reached; return the stage reached and the moves left in it.
+def renew_units(arms: Arms, reservoir: Array, reward: Reward, solver: Solver, rng: Rng) -> bool:
+    """Take a reward into the units; tell whether rewards and columns may be counted from where they are."""
+    early = arms.shared.n_steps < RESERVOIR  # units change at every step
+    update_units(arms, reservoir, reward.x, reward.y, rng)
+    if early and arms.shared.off_centre == 0.0:
+        rebuild_posteriors(arms, solver)
+    return bool(arms.shared.off_centre == 0.0)
 
-    UNITS came to ADD: rewards or columns must be counted from elsewhere first.  A stage with moves left: an arm has no
-    slot free.  Make it so and call again.  FAILED: some number is not finite.
-    """
-    rng, arms = generator(source), arms_of(books)
-    room, shared = room_for(arms), arms.shared
-    if stage == UNITS:
-        early = shared.n_steps < RESERVOIR  # units change at every step
-        update_units(arms, reward.x, reward.y, rng)
-        if shared.off_centre > 0.0:
-            return ADD, n_moves[0]
-        if early:
-            rebuild_posteriors(arms, room.solver)
+
+@loop
+def take_in(
+    arms: Arms, arm: Arm, other: Arm, reward: Reward, stage: int, n_moves: tuple[int, int], room: Room, rng: Rng
+) -> tuple[int, int]:
+    """Add a reward and move others, from the stage that was reached; return the stage reached and the moves left."""
     left, n_other = n_moves
-    arm = arm_of(arms, reward.arm, here)
-    if stage <= ADD:
+    if stage == ADD:
         add_reward(arm, arms, reward, room, rng)
     if stage <= MOVE_HERE:
         left = moves_of(arm, arms, left, room, rng)
@@ -154,18 +150,38 @@ def update(
             return MOVE_HERE, left
         left = n_other
     if reward.other != reward.arm:
-        left = moves_of(arm_of(arms, reward.other, there), arms, left, room, rng)
+        left = moves_of(other, arms, left, room, rng)
         if left > 0:
             return MOVE_THERE, left
     redraw_shared(arms, reward.arm, reward.other, room, rng)
-    return DONE if is_finite(books) else FAILED, 0
+    return DONE, 0
+
+
+@kernel
+def update(
+    books: Books, reward: Reward, here: Rewards, there: Rewards, stage: int, n_moves: tuple[int, int], source: Stream
+) -> tuple[int, int]:
+    """Take a reward in, from the stage that was reached; return the stage reached and the moves left in it.
+
+    ADD: rewards or columns must be counted from elsewhere first.  A stage with moves left: an arm has no slot free.
+    Make it so and call again.  FAILED: some number is not finite.
+    """
+    rng, arms = generator(source), arms_of(books)
+    room = room_for(arms)
+    if stage == UNITS:
+        if not renew_units(arms, books.reservoir, reward, room.solver, rng):
+            return ADD, n_moves[0]
+        stage = ADD
+    arm, other = arm_of(books, reward.arm, here), arm_of(books, reward.other, there)
+    stage, left = take_in(arms, arm, other, reward, stage, n_moves, room, rng)
+    return FAILED if stage == DONE and not is_finite(books) else stage, left
 
 
 @kernel
 def random_moves(books: Books, rewards: Rewards, arm: int, n_moves: int, source: Stream) -> int:
     """Move rewards of an arm; return how many moves are left where no slot was free."""
     arms = arms_of(books)
-    return moves_of(arm_of(arms, arm, rewards), arms, n_moves, room_for(arms), generator(source))
+    return moves_of(arm_of(books, arm, rewards), arms, n_moves, room_for(arms), generator(source))
 
 
 @kernel
@@ -205,5 +221,5 @@ def forget(books: Books, share: float) -> None:
         for k in range(size[K_USED] - 1, -1, -1):
             fade(T, k, D, share)
             if T[COUNT, k] <= FORGOTTEN:
-                close_place(T, arms.slots[arm, 0], arms.slots[arm, 1], size, k)
+                close_place(T, books.slots[arm, 0], books.slots[arm, 1], size, k)
     rebuild_posteriors(arms, room_for(arms).solver)
