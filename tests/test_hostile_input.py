@@ -16,7 +16,7 @@ import polyarm as pa
 from polyarm.errors import BrokenFile, InvalidArgument, UnknownName
 from polyarm.inference import ConjugateEngine, GibbsEngine, GibbsState, load_state, save_state
 from polyarm.inference.state_file import HEADER
-from polyarm.kernels.component import COUNT, SCALE
+from polyarm.kernels.mixture.component import COUNT, SCALE
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.types import AnyEngine, Array
 from tests.contracts.states import bits

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from polyarm.errors import PolyarmError, require_reward
 from polyarm.inference import ConjugateState, GibbsEngine, GibbsState, load_state, save_state
-from polyarm.kernels.component import COUNT, LOG_DET, MEAN, SCALE
+from polyarm.kernels.mixture.component import COUNT, LOG_DET, MEAN, SCALE
 from polyarm.models import NormalInverseGamma
 from polyarm.policies import InitialPullsState, engine_of
 from polyarm.policies.ucb import BayesUCBState

@@ -12,9 +12,10 @@ from polyarm.errors import CONTEXT_LIMIT, REWARD_LIMIT, InvalidArgument
 from polyarm.inference import Budget, GibbsEngine, HierarchicalEngine, load_state, save_state
 from polyarm.inference.door import copied, require_sound
 from polyarm.inference.state_checks import DATA_LIMIT, ROOT_LIMIT
-from polyarm.kernels import gibbs, sticks, tally
-from polyarm.kernels.component import COEF, COUNT, LOO, MEAN, SCALE
+from polyarm.kernels import sticks, tally
 from polyarm.kernels.franchise import books
+from polyarm.kernels.mixture.component import COEF, COUNT, LOO, MEAN, SCALE
+from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.robust import component as robust_component
 from polyarm.kernels.robust.records import SHARED, Features
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
@@ -22,7 +23,6 @@ from tests.contracts.corruptions import replaced
 from tests.contracts.engines import ENGINES
 from tests.contracts.states import bits, fed, rewards, suited
 
-ROWS, NEXT = gibbs.ROWS, gibbs.NEXT
 GIBBS, HOUSE, ROBUST, KINDS = "dirichlet, budget", "hierarchical", "robust", "robust, kinds"
 
 

@@ -10,8 +10,8 @@ from polyarm.inference import GibbsEngine, RobustEngine, Sweeps, franchise, gene
 from polyarm.inference.door import require_sound
 from polyarm.inference.generalized import GeneralizedEngine
 from polyarm.inference.student import StudentEngine
-from polyarm.kernels.component import COUNT as REWARDS
-from polyarm.kernels.component import LOG_DET, MEAN, MOVES, SCALE
+from polyarm.kernels.mixture.component import COUNT as REWARDS
+from polyarm.kernels.mixture.component import LOG_DET, MEAN, MOVES, SCALE
 from polyarm.kernels.robust.component import COUNT, VAR, sxx_row, sxy_row, w_row
 from polyarm.models import LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.policies import make_policy

@@ -15,8 +15,8 @@ from polyarm.inference.predictive import process_mixture
 from polyarm.inference.robust import hyperprior_of
 from polyarm.inference.robust_checks import mended
 from polyarm.kernels._jit import plain
-from polyarm.kernels.component import COUNT, SCALE, n_rows
-from polyarm.kernels.gibbs import ROWS
+from polyarm.kernels.mixture.component import COUNT, SCALE, n_rows
+from polyarm.kernels.mixture.records import ROWS
 from polyarm.kernels.robust import records
 from polyarm.kernels.robust.component import VAR
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture

@@ -8,8 +8,9 @@ import numpy as np
 
 from polyarm.inference import GibbsEngine
 from polyarm.inference.gibbs import GibbsState, with_room_for_component
-from polyarm.kernels import component, gibbs
 from polyarm.kernels._jit import plain
+from polyarm.kernels.mixture import component, gibbs
+from polyarm.kernels.mixture.records import Arm, Room, arm_of, open_slot, room_for
 from polyarm.types import Array, IntArray
 
 
@@ -33,42 +34,33 @@ def is_kernel(value: object) -> bool:
     return module.startswith("polyarm.kernels.") and not module.endswith("._jit")
 
 
-def diagonal_residuals(T: Array, n_places: int, data: Array, r: int, s: Array, e: Array) -> None:
+def diagonal_residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: Array) -> None:
     """The authors' einsum: only the diagonal of V enters x'Vx."""
     d = data.shape[1] - 2
     x = data[r, :d]
-    for k in range(n_places):
+    for k in range(n_used):
         M = np.zeros((d, d))
         M.T[np.tril_indices(d)] = T[component.MEAN + d :, k]
         s[k] = 1.0 + x**2 @ np.sum(M**2, axis=1)
-    e[:n_places] = data[r, d] - x @ T[component.MEAN : component.MEAN + d, :n_places]
+    e[:n_used] = data[r, d] - x @ T[component.MEAN : component.MEAN + d, :n_used]
 
 
-def score_without_discount(
-    T: Array, size: IntArray, law: Array, data: Array, i: int, logw: Array, s: Array, e: Array
-) -> None:
-    """The new table's weight without its discount: concentration instead of concentration + K discount."""
-    plain(gibbs.score)(T, size, law, data, i, logw, s, e)
-    logw[size[0]] = np.log(law[2]) + data[i, -1]
+def score_without_discount(arm: Arm, i: int, room: Room) -> None:
+    """The new component's weight without its discount: concentration instead of concentration + K discount."""
+    plain(gibbs.score)(arm, i, room)
+    room.logw[arm.size[0]] = np.log(arm.law[2]) + arm.data[i, -1]
 
 
-def kept_log_weight(
-    T: Array,
-    k: int,
-    prior: Array,
-    root: Array,
-    law: Array,
-    data: Array,
-    z: Array,
-    n: int,
-    i: int,
-    spare: int,
-    s: float,
-    e: float,
-) -> float:
+def kept_log_weight(arm: Arm, k: int, i: int, spare: int, s: float, e: float) -> float:
     """Weight of a reward for its own component with the reward still in it."""
-    a = law[0] + 0.5 * T[component.COUNT, k]
+    T, a = arm.T, arm.law[0] + 0.5 * arm.T[component.COUNT, k]
     return float(plain(component.log_predictive)(T[component.COEF, k], a, T[component.SCALE, k], s, e))
+
+
+def arm_and_room(engine: GibbsEngine, state: GibbsState) -> tuple[Arm, Room]:
+    """The first arm as kernels take it, and room for its moves."""
+    arm = plain(arm_of)(engine._books(state, 0), 0)
+    return arm, plain(room_for)(arm)
 
 
 def seated(engine: GibbsEngine, X: Array, y: Array, labels: Sequence[int] | IntArray) -> GibbsState:
@@ -82,38 +74,22 @@ def seated(engine: GibbsEngine, X: Array, y: Array, labels: Sequence[int] | IntA
     while z.max() + 3 > state.tables.shape[2]:
         state = with_room_for_component(state, prior.roots)
     for k in range(int(z.max()) + 1):
-        gibbs.open_place(state.tables[0], state.labels[0, 0], state.labels[0, 1], state.sizes[0], prior.columns[0])
-        component.rebuild(state.tables[0], k, prior.columns[0], prior.roots[0, 0], data, z, n, k, -1)
+        open_slot(state.tables[0], state.labels[0, 0], state.labels[0, 1], state.sizes[0], prior.columns[0])
+        component.rebuild(state.tables[0], k, prior.columns[0], prior.roots[0, 0], data, z, k, -1)
         component.cache_constants(state.tables[0], k, prior.laws[0, 0], prior.laws[0, 3])
     state.sizes[0, 1:] = n
     return state._replace(data=(data, *state.data[1:]), seats=(z, *state.seats[1:]))
 
 
 def weights_of_move(state: GibbsState, engine: GibbsEngine, i: int) -> tuple[Array, int, bool]:
-    """Log weights that a move of reward i draws from, the place it sits at, and whether it sits there alone."""
+    """Log weights that a move of reward i draws from, the slot it sits in, and whether it sits there alone."""
     caught: list[Array] = []
 
     def catch(logw: Array, size: int, rng: Any) -> int:
         caught.append(logw[:size].copy())
         return int(state.labels[0, 1][state.seats[0][i]])
 
-    T, (label, place), size = state.tables[0], state.labels[0], state.sizes[0]
-    capacity = T.shape[1]
-    scratch = [np.empty(capacity), np.empty(capacity), np.empty(capacity), np.empty(engine.context_dim)]
-    prior = engine._prior
-    mutant(gibbs.move, {"draw_index": catch})(
-        T,
-        label,
-        place,
-        size,
-        prior.columns[0],
-        prior.roots[0],
-        prior.laws[0],
-        state.data[0],
-        state.seats[0],
-        i,
-        *scratch,
-        np.random.default_rng(0),
-    )
-    k0 = int(place[state.seats[0][i]])
-    return caught[0], k0, bool(T[component.COUNT, k0] == 1)
+    arm, room = arm_and_room(engine, state)
+    mutant(gibbs.move, {"draw_index": catch})(arm, i, room, np.random.default_rng(0))
+    k0 = int(arm.slot[arm.z[i]])
+    return caught[0], k0, bool(arm.T[component.COUNT, k0] == 1)

@@ -9,11 +9,18 @@ from scipy import stats
 
 from polyarm.inference import GibbsEngine
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels import component, gibbs
+from polyarm.kernels.mixture import component, gibbs
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests import reference
-from tests.statistics.mutants import diagonal_residuals, kept_log_weight, mutant, score_without_discount, seated
+from tests.statistics.mutants import (
+    arm_and_room,
+    diagonal_residuals,
+    kept_log_weight,
+    mutant,
+    score_without_discount,
+    seated,
+)
 
 Sampler = Callable[[GibbsEngine, GibbsState, Rng], GibbsState]
 Draw = Callable[[GibbsEngine, GibbsState, Array, Rng], float]
@@ -45,12 +52,9 @@ def sweep_with(replaced: dict[str, Callable[..., Any]]) -> Sampler:
     move = mutant(gibbs.move, replaced)
 
     def sweep(engine: GibbsEngine, state: GibbsState, rng: Rng) -> GibbsState:
-        T, (label, place), size = state.tables[0], state.labels[0], state.sizes[0]
-        logw, s, e = (np.empty(T.shape[1]) for _ in range(3))
-        prior = engine._prior
-        fixed = (prior.columns[0], prior.roots[0], prior.laws[0], state.data[0], state.seats[0])
-        for i in rng.permutation(int(size[1])):
-            move(T, label, place, size, *fixed, int(i), logw, s, e, np.empty(2), rng)
+        arm, room = arm_and_room(engine, state)
+        for i in rng.permutation(int(arm.size[1])):
+            move(arm, int(i), room, rng)
         return state
 
     return sweep

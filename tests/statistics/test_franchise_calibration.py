@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from polyarm.inference.franchise import FranchiseState, HierarchicalEngine, redraw_concentration
-from polyarm.kernels import component, gibbs
 from polyarm.kernels.franchise import moves
 from polyarm.kernels.franchise.books import Rules, room_for
+from polyarm.kernels.mixture import component
+from polyarm.kernels.mixture.records import open_slot
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.mutants import mutant
@@ -67,8 +68,8 @@ def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
     dishes, labels, size = np.zeros((len(columns), 4 * n)), np.tile(np.arange(4 * n), (2, 1)), state.size
     menu = np.zeros(4 * n, np.int64)
     for k in range(z.max() + 1):
-        gibbs.open_place(dishes, labels[0], labels[1], size, columns)
-        component.rebuild(dishes, k, columns, roots[0], data, z, n, k, -1)
+        open_slot(dishes, labels[0], labels[1], size, columns)
+        component.rebuild(dishes, k, columns, roots[0], data, z, k, -1)
         component.cache_constants(dishes, k, law[0], law[3])
     for a in range(N_ARMS):
         own = story.arm == a

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from polyarm.errors import PolyarmError
 from polyarm.inference import GibbsEngine, HierarchicalEngine, Sweeps
 from polyarm.kernels._jit import stream
-from polyarm.kernels.hyperparameters import MOST, redraw
+from polyarm.kernels.mixture.hyperparameters import MOST, redraw
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray
 from tests.statistics.exact import canonical, small_problem

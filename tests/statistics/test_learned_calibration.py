@@ -9,10 +9,10 @@ import pytest
 
 from polyarm.inference import GibbsEngine
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels import component, hyperparameters
 from polyarm.kernels._jit import plain, stream
-from polyarm.kernels.component import COUNT, SCALE
-from polyarm.kernels.seating import log_partition
+from polyarm.kernels.mixture import component, hyperparameters
+from polyarm.kernels.mixture.component import COUNT, SCALE
+from polyarm.kernels.mixture.seating import log_partition
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.mutants import mutant, seated
@@ -185,7 +185,7 @@ def test_books_balance_under_a_learned_scale(options: dict[str, Any]) -> None:
         for k in range(K):
             label = int(state.labels[arm, 0, k])
             root = state.roots[arm, label if state.roots.shape[1] > 1 else 0]
-            component.rebuild(fresh, k, column, root, data, state.seats[arm], n, label, -1)
+            component.rebuild(fresh, k, column, root, data, state.seats[arm][:n], label, -1)
             component.cache_constants(fresh, k, state.laws[arm, 0], state.laws[arm, 3])
         used = [row for row in range(len(fresh)) if row != component.MOVES]
         assert np.allclose(state.tables[arm][used, :K], fresh[used, :K], rtol=1e-8, atol=1e-9)

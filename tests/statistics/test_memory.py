@@ -7,7 +7,7 @@ import pytest
 
 from polyarm.inference import Budget, GibbsEngine
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels.component import COUNT, MEAN, MOVES, SCALE, rebuild
+from polyarm.kernels.mixture.component import COUNT, MEAN, MOVES, SCALE, rebuild
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.policies import ThompsonSampling
 from polyarm.types import AnyPolicy, Array, Rng
@@ -34,7 +34,7 @@ def rebuilt(engine: GibbsEngine, state: GibbsState) -> Array:
     for k in range(n_components):
         label = int(state.labels[0, 0, k])
         column, root = engine._prior.columns[0], state.roots[0, label]
-        rebuild(table, k, column, root, state.data[0], state.seats[0], n, label, -1)
+        rebuild(table, k, column, root, state.data[0], state.seats[0][:n], label, -1)
     return table
 
 

@@ -9,8 +9,8 @@ from scipy import stats
 
 from polyarm import ExpectedShortfall, Objective, Quantile
 from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, RobustEngine
-from polyarm.kernels import means
-from polyarm.kernels.component import COUNT, SCALE
+from polyarm.kernels.mixture import means
+from polyarm.kernels.mixture.component import COUNT, SCALE
 from polyarm.kernels.objectives import Parts
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import logsumexp
 
 from polyarm.inference.particles import ParticleEngine, with_room
-from polyarm.kernels import particles as kernels
 from polyarm.kernels._jit import plain
+from polyarm.kernels.mixture import particles as kernels
 from polyarm.models import LinearMixture
 from polyarm.types import Array, IntArray
 from tests.statistics.exact import Partition, log_joint, log_joints, partitions, posterior, small_problem
@@ -82,7 +82,7 @@ def test_equal_rewards_are_merged_without_error() -> None:
 def resampled(w: Array, n: int, rng: np.random.Generator) -> Array:
     m = len(w)
     index, value = np.arange(m), w.copy()
-    kept = kernels.resample(index, np.zeros(m, np.int64), value, np.zeros(m, np.uint64), m, n, rng)
+    kept = kernels.resample(kernels.Children(index, np.zeros(m, np.int64), value, np.zeros(m, np.uint64)), m, n, rng)
     out = np.zeros(m)
     out[index[:kept]] = value[:kept]
     return out
@@ -121,13 +121,13 @@ def test_compiled_equals_plain() -> None:
     fast, slow = ParticleEngine([model], 20), ParticleEngine([model], 20)
     a, cloud = fast.init(), slow.init().clouds[0]
     ra, rb = np.random.default_rng(1), np.random.default_rng(1)
-    columns, roots, laws = fast._prior
     for xi, yi in zip(x, y, strict=True):
         a = fast.update(a, xi, 0, yi, ra)
         data = np.append(xi, (yi, 0.0))[None]
         cloud = with_room(cloud)
         with np.errstate(over="ignore"):
-            plain(kernels.learn)(*cloud, columns[0], roots[0, 0], laws[0], data, data[0, :-1].view(np.uint64), rb)
+            words = data[0, :-1].view(np.uint64)
+            plain(kernels.learn)(kernels.Cloud(*cloud), slow._prior_of(0), data, words, rb)
     n = int(a.clouds[0].size[0])
     assert n == cloud.size[0]
     assert np.allclose(a.clouds[0].weights[:n], cloud.weights[:n], rtol=1e-10)

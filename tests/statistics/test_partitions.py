@@ -5,8 +5,9 @@ import pytest
 
 from polyarm.inference import Budget, GibbsEngine
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels import gibbs
 from polyarm.kernels._jit import Stream, generator, kernel, stream
+from polyarm.kernels.mixture import gibbs
+from polyarm.kernels.mixture.records import Books
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray
 from tests import reference
@@ -55,30 +56,17 @@ def code(z: IntArray, n: int) -> int:
 
 
 @kernel
-def tally(
-    tables: Array,
-    labels: IntArray,
-    sizes: IntArray,
-    priors: Array,
-    roots: Array,
-    laws: Array,
-    data: Array,
-    z: IntArray,
-    by_sweeps: bool,
-    n_draws: int,
-    counts: IntArray,
-    source: Stream,
-) -> None:
+def tally(books: Books, by_sweeps: bool, n_draws: int, counts: IntArray, source: Stream) -> None:
     """Count the partitions visited by either update mode."""
     rng = generator(source)
-    n = sizes[0, 1]
+    n = books.sizes[0, 1]
     order = np.empty(n, np.int64)
     for _ in range(n_draws):
         if by_sweeps:
-            gibbs.sweep(tables, labels, sizes, priors, roots, laws, data, z, 0, order, n, rng)
+            gibbs.sweep(books, 0, order, n, rng)
         else:
-            gibbs.random_moves(tables, labels, sizes, priors, roots, laws, data, z, 0, 12, rng)
-        counts[code(z, n)] += 1
+            gibbs.random_moves(books, 0, 12, rng)
+        counts[code(books.z, n)] += 1
 
 
 def frequencies(counts: IntArray, n: int) -> dict[tuple[int, ...], float]:
@@ -103,7 +91,7 @@ def test_partition_frequencies_match_the_enumerated_posterior(
     state = learnt(engine, X, y, seed=1)
     counts = np.zeros(6**6, np.int64)
     source = stream(np.random.default_rng(2))
-    tally(*state[:3], *engine._prior, state.data[0], state.seats[0], mode == "sweeps", 400_000, counts, source)
+    tally(engine._books(state, 0), mode == "sweeps", 400_000, counts, source)
     assert total_variation(frequencies(counts, 6), reference.posterior(model, X, y)) < 0.01
 
 

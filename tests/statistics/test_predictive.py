@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from polyarm.errors import PolyarmError
 from polyarm.inference import HierarchicalEngine, ParticleEngine, VariationalEngine
 from polyarm.inference.franchise import FranchiseState
-from polyarm.kernels.variational import EMPTY
+from polyarm.kernels.mixture.variational import EMPTY
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import AnyEngine, Array
 from tests.contracts.engines import ENGINES, ROBUST

@@ -8,8 +8,8 @@ import pytest
 
 from polyarm.inference import Budget, GibbsEngine, Sweeps
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels import split_merge as kernels
 from polyarm.kernels._jit import plain
+from polyarm.kernels.mixture import split_merge as kernels
 from polyarm.types import Array, Rng
 from tests.statistics.exact import Partition, canonical, excess_tv, posterior, small_problem
 
@@ -79,7 +79,7 @@ def test_a_forgotten_proposal_probability_is_seen(monkeypatch: pytest.MonkeyPatc
         state = fed(engine, x, y, rng)
         seen: Counter[Partition] = Counter()
         for _ in range(500):
-            slow(*engine._arrays(state, 0), 0, 8, rng)
+            slow(engine._books(state, 0), 0, 8, rng)
             seen[canonical(engine.assignments(state, 0))] += 1
         excess.append(excess_tv(posterior(x, y, model), seen))
     assert excess[0] < 1.6

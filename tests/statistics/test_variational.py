@@ -5,8 +5,8 @@ import pytest
 
 from polyarm.inference import Budget, GibbsEngine, VariationalEngine
 from polyarm.inference.variational import SoftSeating
-from polyarm.kernels.component import COUNT, MEAN, SCALE
-from polyarm.kernels.variational import EMPTY
+from polyarm.kernels.mixture.component import COUNT, MEAN, SCALE
+from polyarm.kernels.mixture.variational import EMPTY
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array
 

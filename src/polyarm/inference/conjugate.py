@@ -21,7 +21,7 @@ from polyarm.inference.moments import MomentDefaults
 from polyarm.inference.state_checks import require_range, require_roots
 from polyarm.kernels import conjugate as kernels
 from polyarm.kernels._jit import stream
-from polyarm.kernels.root import leverage
+from polyarm.kernels.linalg.root import leverage
 from polyarm.models import LinearGaussian, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Mask, Rng
 

@@ -10,7 +10,7 @@ from polyarm.errors import require, require_arm, require_array, require_context,
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import backup_of, give_up
-from polyarm.inference.gibbs import FIRST_CAPACITY, REDRAW_EVERY, Prior, grown, prior_of, require_pair
+from polyarm.inference.gibbs import FIRST_CAPACITY, REDRAW_EVERY, Priors, grown, prior_of, require_pair
 from polyarm.inference.predictive import student_mixture
 from polyarm.inference.state_checks import (
     require_at_places,
@@ -22,8 +22,6 @@ from polyarm.inference.state_checks import (
     require_rewards,
 )
 from polyarm.kernels._jit import stream
-from polyarm.kernels.component import COUNT
-from polyarm.kernels.finite import finite_columns
 from polyarm.kernels.franchise import draws, moves
 from polyarm.kernels.franchise.books import (
     SEEN,
@@ -36,8 +34,11 @@ from polyarm.kernels.franchise.books import (
     new_dish_mass,
     new_table_mass,
 )
-from polyarm.kernels.gibbs import ROWS, rebuild_components
-from polyarm.kernels.hyperparameters import redraw
+from polyarm.kernels.mixture.component import COUNT
+from polyarm.kernels.mixture.finite import finite_columns
+from polyarm.kernels.mixture.gibbs import rebuild_components
+from polyarm.kernels.mixture.hyperparameters import redraw
+from polyarm.kernels.mixture.records import ROWS, Books
 from polyarm.models import HierarchicalMixture, LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
@@ -146,7 +147,7 @@ class HierarchicalEngine:
     table_moves: int = 1
     learn_concentration: tuple[float, float] | None = None
     learn_shared_concentration: tuple[float, float] | None = None
-    _prior: Prior = field(init=False, repr=False)
+    _prior: Priors = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
@@ -156,7 +157,7 @@ class HierarchicalEngine:
         model = self.model
         columns, roots, laws = prior_of([LinearMixture(model.base)])
         laws[0, 2:] = 0.0  # masses are those of tables, not of rewards
-        object.__setattr__(self, "_prior", Prior(columns[0], roots[0], laws[0]))
+        object.__setattr__(self, "_prior", Priors(columns[0], roots[0], laws[0]))
         for name in ("concentration", "shared_concentration"):
             if getattr(self, f"learn_{name}") is not None:
                 require_pair(getattr(self, f"learn_{name}"), f"learn_{name}")
@@ -254,7 +255,7 @@ class HierarchicalEngine:
         """Compute every dish afresh from its rewards, in place; tell whether all are finite now."""
         dishes, labels, size = state.dishes[None], state.labels[None], state.size[None]
         column, root, law = (part[None] for part in self._prior)
-        rebuild_components(dishes, labels, size, column, root, law, state.data, state.z, 0)
+        rebuild_components(Books(dishes, labels, size, column, root, law, state.data, state.z), 0)
         return bool(finite_columns(state.dishes, int(state.size[0])))
 
     def redraw_hyperparameters(self, state: FranchiseState, rng: Rng) -> None:

@@ -23,15 +23,16 @@ from polyarm.inference.migration import fit_memory, memory_fits
 from polyarm.inference.predictive import process_mixture
 from polyarm.inference.rules import Budget, Sweeps
 from polyarm.inference.state_checks import require_components, require_numbers, require_roots, require_seating
-from polyarm.kernels import gibbs as kernels
-from polyarm.kernels import means
 from polyarm.kernels._jit import stream
-from polyarm.kernels.component import LANES, LOG_DET, MEAN, SCALE, n_rows
-from polyarm.kernels.finite import finite_components
-from polyarm.kernels.forgetting import forget
-from polyarm.kernels.hyperparameters import MOST, rate_rewards, redraw, redraw_scale
-from polyarm.kernels.root import absorb
-from polyarm.kernels.split_merge import split_merge
+from polyarm.kernels.linalg.root import absorb
+from polyarm.kernels.mixture import gibbs as kernels
+from polyarm.kernels.mixture import means
+from polyarm.kernels.mixture.component import LANES, LOG_DET, MEAN, SCALE, n_rows
+from polyarm.kernels.mixture.finite import finite_components
+from polyarm.kernels.mixture.forgetting import forget
+from polyarm.kernels.mixture.hyperparameters import MOST, rate_rewards, redraw, redraw_scale
+from polyarm.kernels.mixture.records import EVER, NEXT, ROWS, Books
+from polyarm.kernels.mixture.split_merge import split_merge
 from polyarm.models import LinearMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
@@ -41,12 +42,11 @@ RATED_PER_STEP = 64  # a new scale rates every reward anew: it is drawn so rarel
 FIRST_CAPACITY = 16  # components and rewards there is room for at first; both double when full
 Draws: TypeAlias = Literal["exact", "paper", "weights"]
 DEFAULT_RULE = Budget()
-DRAWS: dict[str, int] = {"exact": 1, "paper": 0, "weights": 2}
-Arrays: TypeAlias = tuple[Array, IntArray, IntArray, Array, Array, Array, Array, IntArray]
+DRAWS = {"exact": means.WHOLE, "paper": means.PAPER, "weights": means.ONE_ATOM}
 
 
 class GibbsState(NamedTuple):
-    """Components of every arm (see kernels.gibbs for the layout), and each arm's rewards with their labels."""
+    """Components of every arm (see kernels.mixture.records for the layout), and each arm's rewards with their labels."""
 
     tables: Array
     labels: IntArray
@@ -73,7 +73,7 @@ class GibbsState(NamedTuple):
         return {"tables": (2,), "labels": (2,), "roots": (1,), "data": (0,), "seats": (0,)}
 
 
-class Prior(NamedTuple):
+class Priors(NamedTuple):
     """Every arm's empty component (n_arms, rows), its square-root information, and a0, b0, concentration, discount.
 
     roots (n_arms, 1, dim + 1, dim + 1) have the shape of a state's in which nothing is ever absorbed.
@@ -84,7 +84,7 @@ class Prior(NamedTuple):
     laws: Array
 
 
-def prior_of(arms: Sequence[LinearMixture]) -> Prior:
+def prior_of(arms: Sequence[LinearMixture]) -> Priors:
     """The arms' priors as kernels take them."""
     dim = arms[0].base.dim
     columns = np.zeros((len(arms), n_rows(dim)))
@@ -94,7 +94,7 @@ def prior_of(arms: Sequence[LinearMixture]) -> Prior:
         column[MEAN : MEAN + dim] = arm.base.mean_vector
         column[MEAN + dim :] = np.linalg.inv(arm.base.root[:-1, :-1]).T[np.tril_indices(dim)]
     laws = [(arm.base.shape, arm.base.scale, arm.concentration, arm.discount) for arm in arms]
-    return Prior(columns, np.stack([arm.base.root[None] for arm in arms]), np.array(laws))
+    return Priors(columns, np.stack([arm.base.root[None] for arm in arms]), np.array(laws))
 
 
 def require_pair(value: tuple[float, float] | None, name: str) -> Array:
@@ -113,7 +113,7 @@ def grown(array: Array, axis: int = -1) -> Array:
 
 
 def with_room_for_component(state: GibbsState, roots: Array) -> GibbsState:
-    """The state with twice the places for components; new places carry new labels and start from the prior's roots."""
+    """The state with twice the slots for components; new slots carry new labels and start from the prior's roots."""
     capacity = state.tables.shape[2]
     labels = np.concatenate([state.labels, state.labels + capacity], axis=2)
     labels[:, :, capacity:] = np.arange(capacity, 2 * capacity)
@@ -133,7 +133,7 @@ def room_for_reward(
 ) -> tuple[tuple[Array, ...], tuple[IntArray, ...]]:
     """Rewards and seats of an arm whose rows are all taken: twice as many or, at the end of memory, the first again."""
     if len(seats[arm]) == memory:
-        sizes[arm, kernels.NEXT] = 0
+        sizes[arm, NEXT] = 0
         return data, seats
     wider, longer = list(data), list(seats)
     wider[arm] = grown(data[arm], axis=0)[:memory]
@@ -151,7 +151,7 @@ def remaining_share(step: int, half_life: float) -> float:
 class GibbsEngine:
     """Dirichlet-process, Pitman-Yor or finite Dirichlet mixtures of linear regressions, one model per arm.
 
-    draws                 how a draw of the mean treats the weights and the unseen components: see kernels.means
+    draws                 how a draw of the mean treats the weights and the unseen components: see kernels.mixture.means
     learn_concentration   (shape, rate) of a Gamma prior: the concentration, shared by the arms, is redrawn as we go
     learn_discount        (alpha, beta) of a Beta prior, cut off at 0.95: the same for the discount
     learn_scale           (shape, rate) of a Gamma prior: the same for the scale of the base measure's noise variance
@@ -177,7 +177,7 @@ class GibbsEngine:
     learn_scale: tuple[float, float] | None = None
     memory: int | None = None
     half_life: float | None = None
-    _prior: Prior = field(init=False, repr=False)
+    _prior: Priors = field(init=False, repr=False)
     _beliefs: Array = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
@@ -292,24 +292,24 @@ class GibbsEngine:
         if isinstance(self.rule, Budget):
             state, finite = self._learn(state, a, x, y, self.rule, rng)
         else:
-            arrays = self._arrays(state, a)
-            kernels.seat(*arrays, a, x, y, stream(rng))
+            kernels.seat(self._books(state, a), a, x, y, stream(rng))
             state = self._sweep_until_settled(state, a, self.rule, rng)
             finite = finite_components(state.tables, state.sizes, a)
         if not finite and not self._mend(state, a):
             give_up(given, backup, y)
         self._door.last = state
         if self.half_life or self.learn_concentration or self.learn_discount or self.learn_scale:
-            self._after_step(state, int(state.sizes[:, kernels.EVER].sum()), rng)
+            self._after_step(state, int(state.sizes[:, EVER].sum()), rng)
         return state
 
     def _mend(self, state: GibbsState, arm: int) -> bool:
         """Compute every component of an arm afresh from its rewards, in place; tell whether all are finite now."""
-        kernels.rebuild_components(*self._arrays(state, arm), arm)
+        kernels.rebuild_components(self._books(state, arm), arm)
         return finite_components(state.tables, state.sizes, arm)
 
-    def _arrays(self, state: GibbsState, arm: int) -> Arrays:
-        return (*state[:3], self._columns(state), *state[3:5], state.data[arm], state.seats[arm])
+    def _books(self, state: GibbsState, arm: int) -> Books:
+        rewards = (state.data[arm], state.seats[arm])
+        return Books(state.tables, state.labels, state.sizes, self._columns(state), state.roots, state.laws, *rewards)
 
     def _columns(self, state: GibbsState) -> Array:
         """Every arm's empty component, with the scale that has been learned."""
@@ -320,7 +320,7 @@ class GibbsEngine:
         return columns
 
     def _with_room(self, state: GibbsState, arm: int) -> GibbsState:
-        if state.sizes[arm, kernels.NEXT] == len(state.seats[arm]):
+        if state.sizes[arm, NEXT] == len(state.seats[arm]):
             data, seats = room_for_reward(state.data, state.seats, state.sizes, arm, self.memory)
             state = state._replace(data=data, seats=seats)
         if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
@@ -331,13 +331,13 @@ class GibbsEngine:
         self, state: GibbsState, arm: int, x: Array, y: float, rule: Budget, rng: Rng
     ) -> tuple[GibbsState, bool]:
         """State with the reward, and whether its arm is finite."""
-        n_moves = rule.moves_at(int(state.sizes[arm, kernels.EVER]) + 1)
-        left = kernels.learn(*self._arrays(state, arm), arm, x, y, n_moves, stream(rng))
+        n_moves = rule.moves_at(int(state.sizes[arm, EVER]) + 1)
+        left = kernels.learn(self._books(state, arm), arm, x, y, n_moves, stream(rng))
         finite = left != kernels.NOT_FINITE
         if left > 0:
             state = self._random_moves(state, arm, left, rng)
             finite = finite_components(state.tables, state.sizes, arm)
-        if finite and rule.split_merge > 0 and rng.random() * state.sizes[arm, kernels.ROWS] < rule.moves:
+        if finite and rule.split_merge > 0 and rng.random() * state.sizes[arm, ROWS] < rule.moves:
             state = self._split_merge(state, arm, rule.split_merge, rng)
             finite = finite_components(state.tables, state.sizes, arm)
         return state, finite
@@ -347,7 +347,7 @@ class GibbsEngine:
         if share < 1.0:
             self.fade(state, share)
         interval = REDRAW_EVERY
-        while self.learn_scale and interval * RATED_PER_STEP < state.sizes[:, kernels.ROWS].sum():
+        while self.learn_scale and interval * RATED_PER_STEP < state.sizes[:, ROWS].sum():
             interval *= 2
         if step < REDRAW_EVERY or step % interval == 0:
             self.redraw_hyperparameters(state, rng)
@@ -362,14 +362,14 @@ class GibbsEngine:
         if self.learn_scale is not None:
             redraw_scale(state.tables, state.sizes, state.laws, self._beliefs, stream(rng))
             for data, size, column, law in zip(state.data, state.sizes, self._columns(state), state.laws, strict=True):
-                rate_rewards(data, size[kernels.ROWS], column, law[0])
+                rate_rewards(data, size[ROWS], column, law[0])
 
     def fade(self, state: GibbsState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
         if state is not self._door.last:
             self._door.check(self, state)
         for a in range(self.n_arms):
-            forget(*self._arrays(state, a), a, self._prior.roots[a, 0], share)
+            forget(self._books(state, a), a, self._prior.roots[a, 0], share)
 
     def random_moves(self, state: GibbsState, arm: int, n_moves: int, rng: Rng) -> GibbsState:
         """State after that many Gibbs moves of uniformly drawn rewards of an arm."""
@@ -385,9 +385,9 @@ class GibbsEngine:
         self._door.last = NOTHING
 
     def _random_moves(self, state: GibbsState, arm: int, n_moves: int, rng: Rng) -> GibbsState:
-        left = n_moves if state.sizes[arm, kernels.ROWS] > 0 else 0
+        left = n_moves if state.sizes[arm, ROWS] > 0 else 0
         while left > 0:
-            left = kernels.random_moves(*self._arrays(state, arm), arm, left, stream(rng))
+            left = kernels.random_moves(self._books(state, arm), arm, left, stream(rng))
             state = with_room_for_component(state, self._prior.roots) if left > 0 else state
         return state
 
@@ -398,10 +398,10 @@ class GibbsEngine:
         return state
 
     def _sweep(self, state: GibbsState, arm: int, rng: Rng) -> GibbsState:
-        left = int(state.sizes[arm, kernels.ROWS])
+        left = int(state.sizes[arm, ROWS])
         order = np.empty(left, np.int64)
         while left > 0:
-            left = kernels.sweep(*self._arrays(state, arm), arm, order, left, stream(rng))
+            left = kernels.sweep(self._books(state, arm), arm, order, left, stream(rng))
             state = with_room_for_component(state, self._prior.roots) if left > 0 else state
         return state
 
@@ -414,7 +414,7 @@ class GibbsEngine:
     def _split_merge(self, state: GibbsState, arm: int, n_proposals: int, rng: Rng) -> GibbsState:
         left = n_proposals
         while left > 0:
-            left = split_merge(*self._arrays(state, arm), arm, left, stream(rng))
+            left = split_merge(self._books(state, arm), arm, left, stream(rng))
             state = with_room_for_component(state, self._prior.roots) if left > 0 else state
         return state
 
@@ -480,11 +480,11 @@ class GibbsEngine:
         return state.sizes[:, 0].copy()
 
     def assignments(self, state: GibbsState, arm: int) -> IntArray:
-        """Component of each of an arm's rewards that can still move, oldest first, numbered 0, 1, ... by place."""
+        """Component of each of an arm's rewards that can still move, oldest first, numbered 0, 1, ... by slot."""
         if state is not self._door.last:
             self._door.check(self, state)
         require_arm(arm, self.n_arms)
-        n, first = state.sizes[arm, kernels.ROWS], state.sizes[arm, kernels.NEXT]
+        n, first = state.sizes[arm, ROWS], state.sizes[arm, NEXT]
         return np.asarray(state.labels[arm, 1][np.roll(state.seats[arm][:n], -first)])
 
     def predictive(self, state: GibbsState, context: Array, arm: int) -> StudentMixture:

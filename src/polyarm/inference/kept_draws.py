@@ -8,7 +8,7 @@ import numpy as np
 
 from polyarm.inference.gibbs import GibbsEngine, GibbsState
 from polyarm.inference.predictive import student_mixture
-from polyarm.kernels.component import COUNT, MEAN
+from polyarm.kernels.mixture.component import COUNT, MEAN
 from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
@@ -18,7 +18,7 @@ class KeptDraws:
     """Draws of the seating of n_rewards rewards of one model, each by its components.
 
     columns (rows, sum of K + 1) holds the components of draw t at starts[t] to starts[t + 1] and, last, the prior; its
-    rows are those of kernels.component.
+    rows are those of kernels.mixture.component.
     """
 
     model: LinearMixture

@@ -21,11 +21,12 @@ from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
 from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
 from polyarm.inference.links_grid import OFF
 from polyarm.inference.robust import RobustEngine, RobustState
-from polyarm.kernels import gibbs, links
+from polyarm.kernels import links
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
 from polyarm.kernels._jit import stream
 from polyarm.kernels.links import STATUS, STEP
+from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.sticks import Sticks
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.jumps import JumpMixture
@@ -326,7 +327,7 @@ class KindsEngine:
             n, first = state.sticks.sizes[arm]
             rows = np.roll(state.data[arm][:n], -first, axis=0)
             return rows[:, :d], rows[:, d + 1]
-        n, first = state.rest.sizes[arm, gibbs.ROWS], state.rest.sizes[arm, gibbs.NEXT]
+        n, first = state.rest.sizes[arm, ROWS], state.rest.sizes[arm, NEXT]
         rows = np.roll(state.rest.data[arm][:n], -first, axis=0)
         shift = float(state.rest.shared.origin)
         values = rows[:, -1] + shift

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from polyarm.kernels.gibbs import NEXT, ROWS
+from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.types import Array, IntArray
 
 

@@ -10,7 +10,7 @@ from polyarm.errors import require, require_arm, require_array, require_context,
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import all_finite, backup_of, give_up
-from polyarm.inference.gibbs import Prior, grown, prior_of
+from polyarm.inference.gibbs import Priors, grown, prior_of
 from polyarm.inference.predictive import student_mixture
 from polyarm.inference.state_checks import (
     SLACK,
@@ -21,12 +21,13 @@ from polyarm.inference.state_checks import (
     require_range,
     require_roots,
 )
-from polyarm.kernels import means
-from polyarm.kernels import particles as kernels
 from polyarm.kernels._jit import stream
-from polyarm.kernels.component import COUNT, LANES, n_rows
-from polyarm.kernels.finite import finite_columns
-from polyarm.kernels.particles import PARTICLES, POOL
+from polyarm.kernels.mixture import means
+from polyarm.kernels.mixture import particles as kernels
+from polyarm.kernels.mixture.component import COUNT, LANES, n_rows
+from polyarm.kernels.mixture.finite import finite_columns
+from polyarm.kernels.mixture.particles import PARTICLES, POOL
+from polyarm.kernels.mixture.records import Prior
 from polyarm.models import LinearMixture, StudentMixture
 from polyarm.types import Array, Codes, IntArray, Rng
 
@@ -35,7 +36,7 @@ FIRST_LENGTH = 4  # components of a particle there is room for at first; it doub
 
 
 class Cloud(NamedTuple):
-    """The particles of one arm; see kernels.particles for the layout."""
+    """The particles of one arm; see kernels.mixture.particles for the layout."""
 
     table: Array
     roots: Array
@@ -111,7 +112,7 @@ class ParticleEngine:
 
     arms: Sequence[LinearMixture]
     n_particles: int = 100
-    _prior: Prior = field(init=False, repr=False)
+    _prior: Priors = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
@@ -169,8 +170,8 @@ class ParticleEngine:
         self._door.last = NOTHING
         given, backup = state, backup_of(state, y)
         cloud = with_room(state.clouds[a])
-        columns, roots, laws = self._prior
-        kernels.learn(*cloud, columns[a], roots[a, 0], laws[a], data, data[0, :-1].view(np.uint64), stream(rng))
+        words = data[0, :-1].view(np.uint64)
+        kernels.learn(kernels.Cloud(*cloud), self._prior_of(a), data, words, stream(rng))
         if not (all_finite(cloud.log_evidence) and finite_columns(cloud.table, int(cloud.size[POOL]))):
             give_up(given, backup, y)
         state = state._replace(clouds=(*state.clouds[:a], cloud, *state.clouds[a + 1 :]))
@@ -183,11 +184,8 @@ class ParticleEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
-        columns, _, laws = self._prior
-        for a, c in enumerate(state.clouds):
-            kernels.draw_means(
-                c.table, c.members, c.lengths, c.weights, c.size, columns[a], laws[a], x, out[a], stream(rng)
-            )
+        for a, cloud in enumerate(state.clouds):
+            kernels.draw_means(kernels.Cloud(*cloud), self._prior_of(a), x, out[a], stream(rng))
         return np.ascontiguousarray(out.T)
 
     def expected_means(self, state: ParticleState, context: Array) -> Array:
@@ -195,13 +193,12 @@ class ParticleEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
-        columns, _, laws = self._prior
-        return np.array(
-            [
-                kernels.expected_mean(c.table, c.members, c.lengths, c.weights, c.size, columns[a], laws[a], x)
-                for a, c in enumerate(state.clouds)
-            ]
-        )
+        clouds = [kernels.Cloud(*cloud) for cloud in state.clouds]
+        return np.array([kernels.expected_mean(cloud, self._prior_of(a), x) for a, cloud in enumerate(clouds)])
+
+    def _prior_of(self, arm: int) -> Prior:
+        columns, roots, laws = self._prior
+        return Prior(columns[arm], roots[arm, 0], laws[arm])
 
     def n_components(self, state: ParticleState) -> IntArray:
         """Components of every arm's heaviest particle, (n_arms,)."""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from polyarm.kernels import means
-from polyarm.kernels.component import COUNT, SCALE
+from polyarm.kernels.mixture import means
+from polyarm.kernels.mixture.component import COUNT, SCALE
 from polyarm.models import StudentMixture
 from polyarm.types import Array
 
@@ -11,7 +11,7 @@ from polyarm.types import Array
 def student_mixture(columns: Array, mass: Array, shape: float, context: Array) -> StudentMixture:
     """Components weighted by mass: sum_k mass_k t(2 a_k, x'U_k, sqrt(b_k/a_k (1 + x'V_k x))), a_k = shape + n_k/2.
 
-    columns (rows, K) are laid out as in kernels.component; the prior's is an empty component.  The masses need not
+    columns (rows, K) are laid out as in kernels.mixture.component; the prior's is an empty component.  The masses need not
     sum to one.
     """
     K = columns.shape[1]

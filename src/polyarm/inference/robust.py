@@ -22,7 +22,7 @@ from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room
 from polyarm.inference.migration import memory_fits
 from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
 from polyarm.kernels._jit import plain, stream
-from polyarm.kernels.gibbs import NEXT, ROWS
+from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.robust import draws, predict, records, units
 from polyarm.kernels.robust import update as kernels
 from polyarm.kernels.robust.component import VAR, n_rows

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from polyarm.errors import CONTEXT_LIMIT, REWARD_LIMIT, InvalidArgument, require, shown
-from polyarm.kernels.component import COEF, COUNT, LANES, LOO, SCALE
-from polyarm.kernels.gibbs import NEXT, ROWS
+from polyarm.kernels.mixture.component import COEF, COUNT, LANES, LOO, SCALE
+from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.types import Array, IntArray
 
 ROOT_LIMIT = 1e200  # a root grows by at most 1e100 per reward, so that below this it stays finite for good
@@ -67,7 +67,7 @@ def require_roots(roots: Array, name: str = "state.roots") -> None:
 
 
 def require_components(table: Array, n_used: int, name: str) -> None:
-    """Raise unless the components in use (kernels.component) are finite; logarithms of no mass are minus infinity."""
+    """Raise unless the components in use (kernels.mixture.component) are finite; logarithms of no mass are minus infinity."""
     used = table[:, :n_used]
     require_above(used[SCALE], 0.0, f"{name}[SCALE]")
     logs = used[[COEF, LOO]]

@@ -18,7 +18,7 @@ from polyarm.errors import (
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import all_finite, backup_of, give_up
-from polyarm.inference.gibbs import FIRST_CAPACITY, Prior, grown, prior_of
+from polyarm.inference.gibbs import FIRST_CAPACITY, Priors, grown, prior_of
 from polyarm.inference.predictive import process_mixture
 from polyarm.inference.state_checks import (
     SLACK,
@@ -28,17 +28,18 @@ from polyarm.inference.state_checks import (
     require_range,
     require_rewards,
 )
-from polyarm.kernels import means
-from polyarm.kernels import variational as kernels
 from polyarm.kernels._jit import stream
-from polyarm.kernels.component import COUNT, LANES, cache_constants, n_rows, reset
-from polyarm.kernels.finite import finite_columns
+from polyarm.kernels.mixture import means
+from polyarm.kernels.mixture import variational as kernels
+from polyarm.kernels.mixture.component import COUNT, DISCOUNT, LANES, SHAPE, cache_constants, n_rows, reset
+from polyarm.kernels.mixture.finite import finite_columns
+from polyarm.kernels.mixture.records import Prior
 from polyarm.models import LinearMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 
 class SoftSeating(NamedTuple):
-    """Components, responsibilities, sizes and rewards of one arm; see kernels.variational for the layout."""
+    """Components, responsibilities, sizes and rewards of one arm; see kernels.mixture.variational for the layout."""
 
     table: Array
     responsibilities: Array
@@ -94,7 +95,7 @@ class VariationalEngine:
     max_components: int = 12
     opening: float = 0.3
     refreshes: int = 5
-    _prior: Prior = field(init=False, repr=False)
+    _prior: Priors = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
@@ -155,27 +156,29 @@ class VariationalEngine:
             r, data = grown(seating.responsibilities, axis=0), grown(seating.data, axis=0)
             seating = seating._replace(responsibilities=r, data=data)
             state = state._replace(seatings=(*state.seatings[:a], seating, *state.seatings[a + 1 :]))
-        columns, roots, laws = self._prior
-        kernels.learn(
-            *seating, columns[a], roots[a, 0], laws[a], x, y, self.max_components, self.opening, self.refreshes
-        )
+        books, prior = kernels.Seating(*seating), self._prior_of(a)
+        kernels.learn(books, prior, x, y, self.max_components, self.opening, self.refreshes)
         if not finite_columns(seating.table, seating.table.shape[1]) and not self._mended(seating, a):
             give_up(given, backup, y)
         self._door.last = state
         return state
 
+    def _prior_of(self, arm: int) -> Prior:
+        columns, roots, laws = self._prior
+        return Prior(columns[arm], roots[arm, 0], laws[arm])
+
     def _mended(self, seating: SoftSeating, arm: int) -> bool:
         """Compute every component afresh from the responsibilities, in place; tell whether all are finite now."""
-        columns, roots, laws = self._prior
+        prior = self._prior_of(arm)
         table, shares, n = seating.table, seating.responsibilities, int(seating.size[0])
         if not all_finite(shares[:n]):
             return False
         for k in range(table.shape[1]):
-            kernels.rebuild_soft(table, k, columns[arm], roots[arm, 0], seating.data, shares, n)
+            kernels.rebuild_soft(table, k, prior, seating.data, shares, n)
             if table[COUNT, k] < kernels.EMPTY:
-                reset(table, k, columns[arm])
+                reset(table, k, prior.column)
             else:
-                cache_constants(table, k, laws[arm, 0], laws[arm, 3])
+                cache_constants(table, k, prior.law[SHAPE], prior.law[DISCOUNT])
         return bool(finite_columns(table, table.shape[1]))
 
     def draw_means(self, state: VariationalState, context: Array, n_draws: int, rng: Rng) -> Array:
@@ -222,7 +225,7 @@ class VariationalEngine:
     def _in_use(self, state: VariationalState, arm: int) -> Array:
         """Components of an arm that have a positive mass, side by side."""
         table = state.seatings[arm].table
-        return np.ascontiguousarray(table[:, table[COUNT] - self._prior.laws[arm, 3] > kernels.EMPTY])
+        return np.ascontiguousarray(table[:, table[COUNT] - self._prior.laws[arm, DISCOUNT] > kernels.EMPTY])
 
     def predictive(self, state: VariationalState, context: Array, arm: int) -> StudentMixture:
         """Predictive distribution of an arm's next reward in this context, given the soft seating."""

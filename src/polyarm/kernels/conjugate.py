@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels.linalg.root import leverage, rotate_in
 from polyarm.kernels.objectives import Functional, Parts, worth
-from polyarm.kernels.root import leverage, rotate_in
 from polyarm.types import Array, IntArray, Mask
 
 SHAPE, SCALE, KNOWN = 0, 1, 2  # entries of a law

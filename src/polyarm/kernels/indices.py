@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.root import coefficients, leverage, rotate_in
+from polyarm.kernels.linalg.root import coefficients, leverage, rotate_in
 from polyarm.types import Array
 
 

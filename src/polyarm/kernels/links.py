@@ -33,8 +33,8 @@ import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
 from polyarm.kernels.generalized import NODES, WEIGHTS, mark_slope, sigmoid
+from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
 from polyarm.kernels.sticks import AT, HIGH, NEXT, ROWS, SCALE, SHAPE, UNIT, WIDE, add_prior, unpack
-from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray
 
 COUNTS, MARKS = 0, 1

@@ -28,7 +28,7 @@ import numpy as np
 
 from polyarm.kernels import polya_gamma
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
-from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
+from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
 
 UNIT, AT, SQUARES, NONZERO, TOTAL, SEEN = 0, 1, 2, 3, 4, 5

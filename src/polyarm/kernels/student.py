@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import kernel
-from polyarm.kernels.component import LOG_2PI, log_gamma_step
+from polyarm.kernels.mixture.component import LOG_2PI, log_gamma_step
 from polyarm.types import Array
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
 from polyarm.kernels.conjugate import KNOWN, SCALE, SHAPE
-from polyarm.kernels.root import rotate_in
+from polyarm.kernels.linalg.root import rotate_in
 from polyarm.types import Array
 
 

@@ -56,7 +56,7 @@ class NormalInverseGamma:
 
     @property
     def root(self) -> Array:
-        """Square-root information of the prior, (dim + 1, dim + 1): see kernels.root."""
+        """Square-root information of the prior, (dim + 1, dim + 1): see kernels.linalg.root."""
         factor = np.linalg.cholesky(np.linalg.inv(self.covariance_matrix)).T
         root = np.zeros((self.dim + 1, self.dim + 1))
         root[:-1, :-1] = factor

@@ -12,8 +12,8 @@ from polyarm.errors import BrokenFile, InvalidArgument, MissingExtra, require, r
 from polyarm.inference import Budget, GibbsEngine, GibbsState, KeptDraws, load_state, save_state
 from polyarm.inference.gibbs import prior_of
 from polyarm.inference.state_checks import require_components
-from polyarm.kernels.component import n_rows
-from polyarm.kernels.seating import number_by_appearance
+from polyarm.kernels.mixture.component import n_rows
+from polyarm.kernels.mixture.seating import number_by_appearance
 from polyarm.models import LinearMixture, NormalInverseGamma, StudentMixture
 from polyarm.regression.sklearn_compat import (
     Estimator,

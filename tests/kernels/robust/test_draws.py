@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from polyarm.kernels._jit import plain
-from polyarm.kernels.means import room_for
+from polyarm.kernels.mixture.means import room_for
 from polyarm.kernels.objectives import EXPECTATION, UTILITY, Functional, Parts
 from polyarm.kernels.robust import draws
 from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, describe_components

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyarm.kernels._jit import plain
-from polyarm.kernels.gibbs import ROWS
+from polyarm.kernels.mixture.records import ROWS
 from polyarm.kernels.robust import repair
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR, sxx_row
 from polyarm.kernels.robust.records import Books, Rewards

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyarm.kernels._jit import plain
-from polyarm.kernels.gibbs import NEXT, ROWS
+from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.robust import centre as centres
 from polyarm.kernels.robust import update
 from polyarm.kernels.robust.component import COUNT, VAR, keep

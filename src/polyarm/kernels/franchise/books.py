@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import kernel, step
-from polyarm.kernels.gibbs import has_room
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.types import Array, IntArray
 
 TABLES, SEEN, REWARDS = 0, 1, 2
 
 
 class Dishes(NamedTuple):
-    """The components that all arms share, in the layout of gibbs.py, and what a new one starts from."""
+    """The components that all arms share, in the layout of mixture/records.py, and what a new one starts from."""
 
     components: Array  # (rows, C)
     labels: IntArray  # (2, C): label of each place, place of each label
@@ -120,7 +120,7 @@ def fits(franchise: Franchise) -> bool:
     for a in range(tables.arms.shape[0]):
         if tables.arms[a, SEEN] == tables.dish.shape[1]:
             return False
-    return has_room(franchise.dishes.components, franchise.dishes.size)
+    return bool(franchise.dishes.size[K_USED] + 2 <= franchise.dishes.components.shape[1])
 
 
 @step

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
-from polyarm.kernels.component import COUNT, NOISE, SCALE, SHAPE
 from polyarm.kernels.franchise.books import REWARDS, SEEN, TABLES, Dishes, Franchise, n_tables_of_all
-from polyarm.kernels.means import MAX_STICKS, TAIL, add_normal, draw_stick, locate
+from polyarm.kernels.mixture.component import COUNT, NOISE, SCALE, SHAPE
+from polyarm.kernels.mixture.means import MAX_STICKS, TAIL, add_normal, draw_stick, locate
 from polyarm.types import Array, Rng
 
 

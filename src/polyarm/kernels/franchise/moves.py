@@ -10,18 +10,6 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
-from polyarm.kernels.component import (
-    COEF,
-    COUNT,
-    SCALE,
-    SHAPE,
-    log_evidence,
-    log_mass,
-    log_predictive,
-    prior_log_predictive,
-    reset,
-    residuals,
-)
 from polyarm.kernels.franchise.books import (
     REWARDS,
     SEEN,
@@ -37,8 +25,21 @@ from polyarm.kernels.franchise.books import (
     new_table_mass,
     room_for,
 )
-from polyarm.kernels.gibbs import EVER, NEXT, ROWS, add, close_place, open_place, remove
-from polyarm.kernels.seating import draw_index
+from polyarm.kernels.mixture.component import (
+    COEF,
+    COUNT,
+    SCALE,
+    SHAPE,
+    log_evidence,
+    log_mass,
+    log_predictive,
+    prior_log_predictive,
+    reset,
+    residuals,
+)
+from polyarm.kernels.mixture.gibbs import add, remove
+from polyarm.kernels.mixture.records import EVER, NEXT, ROWS, Arm, close_slot, open_slot
+from polyarm.kernels.mixture.seating import draw_index
 from polyarm.types import Array, IntArray, Rng
 
 
@@ -47,22 +48,24 @@ def serve(franchise: Franchise, i: int, k: int, v: Array) -> None:
     """Let reward i eat the dish of label k."""
     dishes, rewards = franchise.dishes, franchise.rewards
     rewards.z[i] = k
-    T, n = dishes.components, dishes.size[ROWS]
-    add(T, dishes.labels[1, k], dishes.prior, dishes.root, dishes.law, rewards.data, rewards.z, n, i, k, v)
+    T, label, slot, size = dishes.components, dishes.labels[0], dishes.labels[1], dishes.size
+    all_arms = Arm(T, label, slot, size, dishes.prior, dishes.root, dishes.law, rewards.data, rewards.z)
+    add(all_arms, slot[k], i, k, v)
 
 
 @step
 def take_away(franchise: Franchise, i: int, k: int, v: Array) -> None:
     """Let reward i, which no longer carries label k, count no more in its dish."""
     dishes, rewards = franchise.dishes, franchise.rewards
-    T, n = dishes.components, dishes.size[ROWS]
-    remove(T, dishes.labels[1, k], dishes.prior, dishes.root, dishes.law, rewards.data, rewards.z, n, i, k, v)
+    T, label, slot, size = dishes.components, dishes.labels[0], dishes.labels[1], dishes.size
+    all_arms = Arm(T, label, slot, size, dishes.prior, dishes.root, dishes.law, rewards.data, rewards.z)
+    remove(all_arms, slot[k], i, k, v)
 
 
 @step
 def strike_off(dishes: Dishes, k: int) -> None:
     """Give up the dish of label k, which nobody eats."""
-    close_place(dishes.components, dishes.labels[0], dishes.labels[1], dishes.size, dishes.labels[1, k])
+    close_slot(dishes.components, dishes.labels[0], dishes.labels[1], dishes.size, dishes.labels[1, k])
 
 
 @step
@@ -70,7 +73,7 @@ def create_dish(franchise: Franchise) -> None:
     """Put a new dish on the menu, at the next place and at no table yet."""
     dishes = franchise.dishes
     K = dishes.size[0]
-    open_place(dishes.components, dishes.labels[0], dishes.labels[1], dishes.size, dishes.prior)
+    open_slot(dishes.components, dishes.labels[0], dishes.labels[1], dishes.size, dishes.prior)
     franchise.tables.menu[dishes.labels[0, K]] = 0
 
 
@@ -152,9 +155,11 @@ def log_block(franchise: Franchise, k: int, block: IntArray) -> float:
         reset(H, 0, prior)
     before = log_evidence(H, 0, prior, a0)
     v = np.empty(rewards.data.shape[1] - 2)
+    label, slot, size = dishes.labels[0], dishes.labels[1], dishes.size
+    alone = Arm(H, label, slot, size, prior, dishes.root, dishes.law, rewards.data, mark)
     for i in block:
         mark[i] = 1
-        add(H, 0, prior, dishes.root, dishes.law, rewards.data, mark, n, i, 1, v)
+        add(alone, 0, i, 1, v)
     return log_evidence(H, 0, prior, a0) - before
 
 

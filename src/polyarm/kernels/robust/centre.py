@@ -6,9 +6,9 @@ centre  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
 """
 
 from polyarm.kernels._jit import loop, step
+from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
 from polyarm.kernels.robust.component import MEAN, VAR, information, solve, sxy_row, w_row
 from polyarm.kernels.robust.records import Features, Solver
-from polyarm.kernels.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, Rng
 
 

@@ -20,8 +20,8 @@ data (N, D + 1) holds x and y of each reward;  z (N,) its label
 """
 
 from polyarm.kernels._jit import kernel, loop, step
+from polyarm.kernels.linalg.triangle import factorise, invert_lower
 from polyarm.kernels.robust.records import Solver
-from polyarm.kernels.triangle import factorise, invert_lower
 from polyarm.types import Array, IntArray
 
 COUNT, VAR, SYY, MOVES, MEAN = 0, 1, 2, 3, 4

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.means import add_normal, room_for
+from polyarm.kernels.mixture.means import add_normal, room_for
 from polyarm.kernels.objectives import UTILITY, Functional, Parts, worth
 from polyarm.kernels.robust.component import VAR
 from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, blank_view, look_at

@@ -17,11 +17,11 @@ components that are OUTLYING, drawn from 1/2 IG(a, b) + 1/2 IG(a + n/2, b + e/2)
 import math
 
 from polyarm.kernels._jit import loop, step
+from polyarm.kernels.linalg.triangle import solve_lower
 from polyarm.kernels.robust.centre import find_centre
 from polyarm.kernels.robust.component import COUNT, SYY, VAR, information, solve, sxx_row, sxy_row
 from polyarm.kernels.robust.records import Arms, Features, Hyperprior, Room, Shared, Solver
 from polyarm.kernels.robust.shared import LAM_HIGH, LAM_LOW, RHO_HIGH, RHO_LOW, least_noise, set_variances, tail
-from polyarm.kernels.triangle import solve_lower
 from polyarm.types import Array, Rng
 
 PROPOSALS = 3  # changes proposed at a time

@@ -15,7 +15,7 @@ weight[k] exp(-gap[k]).
 import math
 
 from polyarm.kernels._jit import loop, step
-from polyarm.kernels.gibbs import K_USED, ROWS, close_place
+from polyarm.kernels.mixture.records import K_USED, ROWS, close_slot
 from polyarm.kernels.robust.component import (
     CAREFUL,
     COUNT,
@@ -203,7 +203,7 @@ def move(arm: Arm, arms: Arms, i: int, new: bool, room: Room, rng: Rng) -> None:
     if new:
         return
     if alone:
-        close_place(T, arm.label, arm.slot, arm.size, k0)
+        close_slot(T, arm.label, arm.slot, arm.size, k0)
     else:
         remove(arm, k0, R, i, old, room.solver)
 

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
-from polyarm.kernels.gibbs import K_USED
-from polyarm.kernels.means import n_held
+from polyarm.kernels.linalg.triangle import solve_lower
+from polyarm.kernels.mixture.means import n_held
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import MEAN
 from polyarm.kernels.robust.gating import local_counts
 from polyarm.kernels.robust.records import Features, Posterior, posterior_of
 from polyarm.kernels.robust.units import with_intercept
-from polyarm.kernels.triangle import solve_lower
 from polyarm.types import Array, IntArray, Rng
 
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom

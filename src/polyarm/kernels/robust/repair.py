@@ -4,7 +4,7 @@ s2  noise variance that every component starts from again
 """
 
 from polyarm.kernels._jit import kernel, loop
-from polyarm.kernels.gibbs import K_USED, ROWS, close_place
+from polyarm.kernels.mixture.records import K_USED, ROWS, close_slot
 from polyarm.kernels.robust.component import COUNT, MEAN, VAR, keep, recount, sxx_row, w_row
 from polyarm.kernels.robust.records import Books, Rewards
 from polyarm.types import Array, IntArray
@@ -46,7 +46,7 @@ def recount_arm(T: Array, slots: IntArray, size: IntArray, rewards: Rewards, cen
         for j in range(D):
             T[w_row(D) + j, k] = centre[j]
         if T[COUNT, k] <= 0.0:
-            close_place(T, slots[0], slots[1], size, k)
+            close_slot(T, slots[0], slots[1], size, k)
 
 
 @kernel

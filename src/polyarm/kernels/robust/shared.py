@@ -3,7 +3,7 @@
 import math
 
 from polyarm.kernels._jit import loop, step
-from polyarm.kernels.means import n_held
+from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.robust.component import COUNT, VAR, sxx_row, sxy_row, w_row
 from polyarm.kernels.robust.gating import draw_location_var
 from polyarm.kernels.robust.records import Arms, Features, Hyperprior, Shared, n_features

@@ -4,8 +4,8 @@ import math
 from typing import NamedTuple
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
-from polyarm.kernels.forgetting import FORGOTTEN
-from polyarm.kernels.gibbs import K_USED, NEXT, ROWS, close_place
+from polyarm.kernels.mixture.forgetting import FORGOTTEN
+from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS, close_slot
 from polyarm.kernels.robust.centre import draw_centre, draw_slopes, find_centre, rebuild_arm
 from polyarm.kernels.robust.component import COUNT, VAR, fade, keep, recount, shift_rewards, solve, squared_errors
 from polyarm.kernels.robust.evidence import LAM, N_SCALES, propose_noise, propose_scales
@@ -221,5 +221,5 @@ def forget(books: Books, share: float) -> None:
         for k in range(size[K_USED] - 1, -1, -1):
             fade(T, k, D, share)
             if T[COUNT, k] <= FORGOTTEN:
-                close_place(T, books.slots[arm, 0], books.slots[arm, 1], size, k)
+                close_slot(T, books.slots[arm, 0], books.slots[arm, 1], size, k)
     rebuild_posteriors(arms, room_for(arms).solver)

@@ -16,9 +16,18 @@ b:      a slice of  sum_k [a0 log b - (a0 + n_k/2) log(b + D_k)] + log prior  in
 import math
 
 from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.component import COUNT, DISCOUNT, GAMMA, NOISE, SCALE, SHAPE, cache_constants, prior_log_predictive
-from polyarm.kernels.means import n_held
-from polyarm.kernels.seating import log_partition
+from polyarm.kernels.mixture.component import (
+    COUNT,
+    DISCOUNT,
+    GAMMA,
+    NOISE,
+    SCALE,
+    SHAPE,
+    cache_constants,
+    prior_log_predictive,
+)
+from polyarm.kernels.mixture.means import n_held
+from polyarm.kernels.mixture.seating import log_partition
 from polyarm.types import Array, IntArray, Rng
 
 OF_CONCENTRATION, OF_DISCOUNT, OF_SCALE = 0, 1, 2  # what a slice is drawn of

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from polyarm.inference import ParticleEngine
-from polyarm.kernels import particles, variational
 from polyarm.kernels._jit import plain
-from polyarm.kernels.component import COUNT, SCALE
-from polyarm.kernels.means import draw_exact, locate
+from polyarm.kernels.mixture import particles, variational
+from polyarm.kernels.mixture.component import COUNT, SCALE
+from polyarm.kernels.mixture.means import draw_exact, located
+from polyarm.kernels.mixture.particles import Children
 from polyarm.models import LinearMixture, NormalInverseGamma
 from tests.kernels.script import Script
 from tests.statistics.exact import log_joints
@@ -53,8 +54,9 @@ def test_the_threshold_keeps_so_many(N: int) -> None:
 def test_resampling_keeps_heavy_children_and_strata_of_light_ones(u: float) -> None:
     w = np.array([0.4, 0.02, 0.05, 0.3, 0.01, 0.12, 0.1])
     c = plain(particles.threshold)(w, 7, 4)
-    parent, slot, born, found = np.arange(7), np.arange(7) + 10, np.arange(7, dtype=np.uint64), w.copy()
-    kept = plain(particles.resample)(parent, slot, found, born, 7, 4, Script(uniforms=[u]))
+    children = Children(np.arange(7), np.arange(7) + 10, w.copy(), np.arange(7, dtype=np.uint64))
+    parent, slot, found, born = children
+    kept = plain(particles.resample)(children, 7, 4, Script(uniforms=[u]))
     assert kept == 4
     light = [m for m in range(7) if w[m] < c]
     ends = np.cumsum(w[light])
@@ -64,13 +66,13 @@ def test_resampling_keeps_heavy_children_and_strata_of_light_ones(u: float) -> N
     assert slot[:kept].tolist() == [m + 10 for m in expected]
     assert born[:kept].tolist() == expected
     np.testing.assert_allclose(found[:kept], [max(w[m], c) for m in expected])
-    assert plain(particles.resample)(parent, slot, found, born, 3, 4, Script()) == 3
+    assert plain(particles.resample)(children, 3, 4, Script()) == 3
 
 
 def test_children_with_the_same_seating_are_one() -> None:
     parent, slot = np.arange(6), np.arange(6) + 10
     w, born = np.array([0.1, 0.2, 0.0, 0.3, 0.15, 0.25]), np.array([8, 3, 5, 8, 16, 3], np.uint64)
-    assert plain(particles.merge_equal)(parent, slot, w, born, 6) == 3
+    assert plain(particles.merge_equal)(Children(parent, slot, w, born), 6) == 3
     assert parent[:3].tolist() == [0, 1, 4]
     assert slot[:3].tolist() == [10, 11, 14]
     assert born[:3].tolist() == [8, 3, 16]
@@ -107,14 +109,12 @@ def test_a_soft_seating_is_drawn_as_a_seating_of_its_components() -> None:
     normals, gammas, betas = np.linspace(-1, 2, 40), np.linspace(0.5, 2, 40), [0.9999] * 9
     plain(variational.draw_means)(T, prior, law, x, out, Script(normals, gammas, betas=betas))
     held = np.ascontiguousarray(T[:, [0, 3]])
-    m, q, m0, q0 = np.empty(2), np.empty(2), np.empty(1), np.empty(1)
-    plain(locate)(held, 2, x, m, q)
-    plain(locate)(prior[:, None], 1, x, m0, q0)
+    at = plain(located)(held, 2, prior, x)
     script = Script(normals, gammas, betas=betas)
     for draw in range(2):
-        expected = plain(draw_exact)(held, 2, 0.0, law, m, q, m0[0], q0[0], True, script)
+        expected = plain(draw_exact)(held, 2, law, at, True, script)
         assert out[draw] == pytest.approx(expected)
     mean = plain(variational.expected_mean)(T, prior, law, x)
     masses = np.array([1.9, 3.8, 0.8 + 2 * 0.3])
-    assert mean == pytest.approx(masses @ np.array([*m, m0[0]]) / masses.sum())
+    assert mean == pytest.approx(masses @ at.m / masses.sum())
     assert T[SCALE].min() > 0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyarm.kernels._jit import kernel, step
-from polyarm.kernels.component import log_mass
+from polyarm.kernels.mixture.component import log_mass
 from polyarm.types import Array, IntArray, Rng
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from polyarm.kernels import seating
 from polyarm.kernels._jit import Stream, generator, kernel, stream
+from polyarm.kernels.mixture import seating
 from polyarm.types import Array, IntArray
 from tests import reference
 

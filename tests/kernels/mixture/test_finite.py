@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from polyarm.kernels import finite
 from polyarm.kernels._jit import plain
-from polyarm.kernels.component import LOG_DET, MEAN, SCALE
+from polyarm.kernels.mixture import finite
+from polyarm.kernels.mixture.component import LOG_DET, MEAN, SCALE
 
 BAD = [np.nan, np.inf, -np.inf]
 

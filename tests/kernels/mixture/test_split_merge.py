@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from polyarm.inference import GibbsEngine
-from polyarm.kernels import gibbs, split_merge
 from polyarm.kernels._jit import plain
-from polyarm.kernels.component import COUNT, cache_constants, log_evidence, rebuild, reset
+from polyarm.kernels.mixture import gibbs, split_merge
+from polyarm.kernels.mixture.component import COUNT, cache_constants, log_evidence, rebuild, reset
+from polyarm.kernels.mixture.records import Arm, Books, arm_of
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array
 from tests.kernels.script import Script
@@ -36,12 +37,16 @@ class Seated:
         self.sizes = np.array([[len(used), n, n, n]])
         self.tables = np.zeros((1, len(self.columns[0]), capacity))
         for k, label in enumerate(used):
-            plain(rebuild)(self.tables[0], k, self.columns[0], self.roots[0, 0], self.data, self.z, n, label, -1)
+            plain(rebuild)(self.tables[0], k, self.columns[0], self.roots[0, 0], self.data, self.z, label, -1)
             plain(cache_constants)(self.tables[0], k, BASE.shape, DISCOUNT)
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        return self.tables, self.labels, self.sizes, self.columns, self.roots, self.laws, self.data, self.z, 0
+    def books(self) -> Books:
+        return Books(self.tables, self.labels, self.sizes, self.columns, self.roots, self.laws, self.data, self.z)
+
+    @property
+    def arm(self) -> Arm:
+        return plain(arm_of)(self.books, 0)
 
     def log_joint(self) -> float:
         return float(plain(gibbs.log_joint)(self.tables, self.sizes, self.columns, self.laws, 0))
@@ -51,7 +56,7 @@ class Seated:
         T, z = np.zeros((len(self.columns[0]), 4)), np.zeros(len(self.z), np.int64)
         z[rewards] = 1
         plain(reset)(T, 0, self.columns[0])
-        plain(rebuild)(T, 0, self.columns[0], self.roots[0, 0], self.data, z, len(z), 1, -1)
+        plain(rebuild)(T, 0, self.columns[0], self.roots[0, 0], self.data, z, 1, -1)
         return float(plain(log_evidence)(T, 0, self.columns[0], BASE.shape))
 
     def log_q(self, i: int, j: int, order: list[int], first: list[bool]) -> float:
@@ -68,10 +73,7 @@ class Seated:
         return total
 
     def propose(self, uniforms: list[float]) -> None:
-        script = Script(uniforms=uniforms)
-        tables, labels, sizes, columns, roots, laws, data, z, _ = self.arrays
-        given = (tables[0], labels[0, 0], labels[0, 1], sizes[0], columns[0], roots[0], laws[0], data, z, script)
-        plain(split_merge.propose)(*given)
+        plain(split_merge.propose)(self.arm, Script(uniforms=uniforms))
 
 
 PAIR = [1 / 6 + 1e-9, 1 / 5 + 1e-9]  # of the six rewards: 1, and of the others the second, which is 2
@@ -88,12 +90,12 @@ def test_the_others_are_shuffled_and_marked() -> None:
 def test_an_allocation_has_its_probability() -> None:
     state = Seated(MERGED)
     for splitting, uniforms in ((True, [1e-9, 1 - 1e-12]), (True, [1 - 1e-12, 1e-9]), (False, [])):
-        H, side, order = np.zeros((len(state.columns[0]), 4)), np.full(6, -1), np.array([0, 3, -1, -1, -1, -1])
+        H, side, order = np.zeros((len(state.columns[0]), 4)), np.full(6, -1), np.array([0, 3])
         for h in range(4):
             plain(reset)(H, h, state.columns[0])
         z = np.array([7, 5, 7, 5, 0, 0]) if not splitting else state.z
-        given = (state.columns[0], state.roots[0], state.laws[0], state.data, z, 1, 2)
-        found = plain(split_merge.allocate)(H, side, order, 2, splitting, *given, Script(uniforms=uniforms))
+        sides = state.arm._replace(T=H, z=side)
+        found = plain(split_merge.allocate)(sides, z, order, splitting, 1, 2, Script(uniforms=uniforms))
         first = [bool(side[t] == 0) for t in (0, 3)]
         if splitting:
             assert first == [u < 0.5 for u in uniforms]
@@ -150,15 +152,15 @@ def test_so_many_proposals_are_made(n_proposals: int) -> None:
         made.append(given)
 
     make = mutant(split_merge.split_merge, {"propose": propose})
-    assert make(*state.arrays, n_proposals, Script()) == 0
+    assert make(state.books, 0, n_proposals, Script()) == 0
     assert len(made) == n_proposals
     for n_rewards, expected in ((2, n_proposals), (1, 0)):  # one reward alone cannot be split
         made.clear()
         state.sizes[0, 1] = n_rewards
-        assert make(*state.arrays, n_proposals, Script()) == 0
+        assert make(state.books, 0, n_proposals, Script()) == 0
         assert len(made) == expected
     made.clear()
     full: Array = state.sizes
     full[0, 0] = 8
-    assert make(*state.arrays, n_proposals, Script()) == n_proposals
+    assert make(state.books, 0, n_proposals, Script()) == n_proposals
     assert not made

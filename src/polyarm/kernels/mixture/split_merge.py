@@ -1,4 +1,4 @@
-"""Split-merge proposals with sequential allocation (Dahl & Newcomb 2022), on the layout of gibbs.py.
+"""Split-merge proposals with sequential allocation (Dahl & Newcomb 2022), in the notation of records.py.
 
 i, j     two rewards; if they share a component a split is proposed, else a merge
 H        (rows, 4)  scratch components: 0 holds i, 1 holds j, 2 holds both; the last only fills the lanes
@@ -14,7 +14,8 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.component import (
+from polyarm.kernels.linalg.root import n_absorbed
+from polyarm.kernels.mixture.component import (
     COEF,
     COUNT,
     DISCOUNT,
@@ -28,9 +29,9 @@ from polyarm.kernels.component import (
     reset,
     residuals,
 )
-from polyarm.kernels.component import rebuild as rebuild_component
-from polyarm.kernels.gibbs import add, close_place, has_room, home, open_place
-from polyarm.kernels.root import n_absorbed
+from polyarm.kernels.mixture.component import rebuild as rebuild_component
+from polyarm.kernels.mixture.gibbs import add, has_room
+from polyarm.kernels.mixture.records import K_USED, ROWS, Arm, Books, arm_of, close_slot, home, open_slot
 from polyarm.types import Array, IntArray, Rng
 
 
@@ -50,27 +51,16 @@ def others_of(z: IntArray, n: int, i: int, j: int, whole: IntArray, order: IntAr
 
 
 @kernel
-def allocate(
-    H: Array,
-    side: IntArray,
-    order: IntArray,
-    M: int,
-    splitting: bool,
-    prior: Array,
-    root: Array,
-    law: Array,
-    data: Array,
-    z: IntArray,
-    i: int,
-    j: int,
-    rng: Rng,
-) -> float:
-    """Send the rewards of `order` to i's side or j's one by one, as they are seated unless splitting; return log q."""
-    n = side.shape[0]
+def allocate(arm: Arm, z: IntArray, order: IntArray, splitting: bool, i: int, j: int, rng: Rng) -> float:
+    """Send the rewards of `order` to i's side or j's one by one, as z seats them unless splitting; return log q.
+
+    arm: the two sides as components of their own, arm.z telling the side of each reward.
+    """
+    H, law, data, side = arm.T, arm.law, arm.data, arm.z
     v = np.empty(data.shape[1] - 2)
     s, e = np.empty(4), np.empty(4)
     log_q = 0.0
-    for m in range(-2, M):
+    for m in range(-2, order.shape[0]):
         t = order[m] if m >= 0 else (i if m == -2 else j)
         if m >= 0:
             residuals(H, 4, data, t, s, e)
@@ -82,7 +72,7 @@ def allocate(
         else:
             first = t == i
         side[t] = 0 if first else 1
-        add(H, side[t], prior, root, law, data, side, n, t, side[t], v)
+        add(arm, side[t], t, side[t], v)
     return log_q
 
 
@@ -99,107 +89,63 @@ def log_ratio(H: Array, K: int, prior: Array, law: Array, log_q: float) -> float
 
 
 @kernel
-def split(
-    T: Array,
-    label: IntArray,
-    place: IntArray,
-    size: IntArray,
-    prior: Array,
-    z: IntArray,
-    k: int,
-    H: Array,
-    side: IntArray,
-) -> None:
+def split(arm: Arm, k: int, H: Array, side: IntArray) -> None:
     """Let j's side leave component k for a new one."""
-    new = open_place(T, label, place, size, prior)
-    T[:, k] = H[:, 0]
-    T[:, new] = H[:, 1]
+    new = open_slot(arm.T, arm.label, arm.slot, arm.size, arm.prior)
+    arm.T[:, k] = H[:, 0]
+    arm.T[:, new] = H[:, 1]
     for t in range(side.shape[0]):
         if side[t] == 1:
-            z[t] = label[new]
+            arm.z[t] = arm.label[new]
 
 
 @kernel
-def merge(
-    T: Array, label: IntArray, place: IntArray, size: IntArray, z: IntArray, i: int, j: int, H: Array, side: IntArray
-) -> None:
+def merge(arm: Arm, i: int, j: int, H: Array, side: IntArray) -> None:
     """Let the component of j join that of i."""
-    kept, gone = z[i], z[j]
-    T[:, place[kept]] = H[:, 2]
+    kept, gone = arm.z[i], arm.z[j]
+    arm.T[:, arm.slot[kept]] = H[:, 2]
     for t in range(side.shape[0]):
         if side[t] == 1:
-            z[t] = kept
-    close_place(T, label, place, size, place[gone])
+            arm.z[t] = kept
+    close_slot(arm.T, arm.label, arm.slot, arm.size, arm.slot[gone])
 
 
 @kernel
-def propose(
-    T: Array,
-    label: IntArray,
-    place: IntArray,
-    size: IntArray,
-    prior: Array,
-    roots: Array,
-    law: Array,
-    data: Array,
-    z: IntArray,
-    rng: Rng,
-) -> None:
+def propose(arm: Arm, rng: Rng) -> None:
     """One proposal; components with absorbed rewards are left alone, in both directions."""
-    n, K = size[1], size[0]
+    z, prior, law, data = arm.z, arm.prior, arm.law, arm.data
+    n, K = arm.size[ROWS], arm.size[K_USED]
     i = int(rng.random() * n)
     j = int(rng.random() * (n - 1))
     j += 1 if j >= i else 0
-    root = roots[home(roots, z[i])]
-    if n_absorbed(root) > 0.0 or n_absorbed(roots[home(roots, z[j])]) > 0.0:
+    root = arm.root[home(arm.root, z[i])]
+    if n_absorbed(root) > 0.0 or n_absorbed(arm.root[home(arm.root, z[j])]) > 0.0:
         return
     side, whole, order = np.full(n, -1), np.zeros(n, np.int64), np.empty(n, np.int64)
     M = others_of(z, n, i, j, whole, order, rng)
-    H = np.empty((T.shape[0], 4))
+    H = np.empty((arm.T.shape[0], 4))
     for h in range(4):
         reset(H, h, prior)
     splitting = z[i] == z[j]
-    log_q = allocate(H, side, order, M, splitting, prior, root.reshape(1, *root.shape), law, data, z, i, j, rng)
-    rebuild_component(H, 2, prior, root, data, whole, n, 1, -1)
+    sides = Arm(H, arm.label, arm.slot, arm.size, prior, root.reshape(1, *root.shape), law, data, side)
+    log_q = allocate(sides, z, order[:M], splitting, i, j, rng)
+    rebuild_component(H, 2, prior, root, data, whole, 1, -1)
     cache_constants(H, 2, law[SHAPE], law[DISCOUNT])
     A = log_ratio(H, K if splitting else K - 1, prior, law, log_q)
     if math.log(rng.random()) < (A if splitting else -A):
         if splitting:
-            split(T, label, place, size, prior, z, place[z[i]], H, side)
+            split(arm, arm.slot[z[i]], H, side)
         else:
-            merge(T, label, place, size, z, i, j, H, side)
+            merge(arm, i, j, H, side)
 
 
 @kernel
-def split_merge(
-    tables: Array,
-    labels: IntArray,
-    sizes: IntArray,
-    priors: Array,
-    roots: Array,
-    laws: Array,
-    data: Array,
-    z: IntArray,
-    arm: int,
-    n_proposals: int,
-    source: Stream,
-) -> int:
-    """Make proposals for one arm; return how many are left when the table was full."""
-    rng = generator(source)
+def split_merge(books: Books, arm: int, n_proposals: int, source: Stream) -> int:
+    """Make proposals for one arm; return how many are left when no slot was free."""
+    rng, one = generator(source), arm_of(books, arm)
     for left in range(n_proposals, 0, -1):
-        if not has_room(tables[arm], sizes[arm]):
+        if not has_room(one):
             return left
-        if sizes[arm, 1] > 1:
-            propose(
-                tables[arm],
-                labels[arm, 0],
-                labels[arm, 1],
-                sizes[arm],
-                priors[arm],
-                roots[arm],
-                laws[arm],
-                data,
-                z,
-                rng,
-            )
+        if one.size[ROWS] > 1:
+            propose(one, rng)
     return 0

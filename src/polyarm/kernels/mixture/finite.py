@@ -5,7 +5,7 @@ T (rows, C)  components, side by side (component.py);  K  components in use
 """
 
 from polyarm.kernels._jit import kernel, loop
-from polyarm.kernels.component import LOG_DET, MEAN, SCALE
+from polyarm.kernels.mixture.component import LOG_DET, MEAN, SCALE
 from polyarm.types import Array, IntArray
 
 

@@ -1,23 +1,25 @@
 """Soft seating of one arm's rewards: zero-order collapsed variational Bayes (Asuncion et al. 2009), streamed.
 
-T     (rows, C)   components, side by side (component.py); counts n_k are soft; a place is free below EMPTY;
+T     (rows, C)   components, side by side (component.py); counts n_k are soft; a slot is free below EMPTY;
                   the first `most` may be used
 r     (N, C)      responsibility of each component for each reward; rows sum to one
 size  (2,)        rewards n, and the reward that is refreshed next
 data  (N, d + 2)  x, y and the prior's log predictive of each reward
 law   (4,)        a0, b0, concentration c, discount d
 
-r_k is proportional to (n_k - d) times the predictive density, the reward's own share removed; a place that nobody
+r_k is proportional to (n_k - d) times the predictive density, the reward's own share removed; a slot that nobody
 else uses counts as new, with mass c + K d.  A component opens only when a reward arrives and its new one would get
-more than `opening`: with creation in refreshes all components drift to one symmetric fixed point.
+more than `threshold`: with creation in refreshes all components drift to one symmetric fixed point.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.component import (
+from polyarm.kernels.linalg.root import rotate_in
+from polyarm.kernels.mixture.component import (
     COEF,
     COUNT,
     DISCOUNT,
@@ -33,32 +35,39 @@ from polyarm.kernels.component import (
     residuals,
     settle,
 )
-from polyarm.kernels.means import draw_exact, locate
-from polyarm.kernels.root import rotate_in
+from polyarm.kernels.mixture.means import draw_exact, located
+from polyarm.kernels.mixture.records import Prior
 from polyarm.types import Array, IntArray
 
-EMPTY = 1e-6  # a component with less than this is a free place
+EMPTY = 1e-6  # a component with less than this is a free slot
 NEGLIGIBLE = 1e-4  # responsibilities below this are none
 REWARDS, TURN = 0, 1
 
 
+class Seating(NamedTuple):
+    """The soft seating of one arm."""
+
+    T: Array
+    r: Array
+    size: IntArray
+    data: Array
+
+
 @kernel
-def rebuild_soft(T: Array, k: int, prior: Array, root: Array, data: Array, r: Array, n: int) -> None:
+def rebuild_soft(T: Array, k: int, prior: Prior, data: Array, r: Array, n: int) -> None:
     """Component k afresh from the responsibilities."""
-    m = root.shape[0]
-    R = root.copy()
+    m = prior.root.shape[0]
+    R = prior.root.copy()
     count = 0.0
     for i in range(n):
         if r[i, k] > 0.0:
             count += r[i, k]
             rotate_in(R, math.sqrt(r[i, k]) * data[i, :m])
-    settle(T, k, prior, R, count)
+    settle(T, k, prior.column, R, count)
 
 
 @kernel
-def share_out(
-    T: Array, prior: Array, root: Array, law: Array, data: Array, r: Array, n: int, i: int, sign: float
-) -> None:
+def share_out(T: Array, prior: Prior, data: Array, r: Array, n: int, i: int, sign: float) -> None:
     """Add reward i to every component by its responsibilities (sign 1), or take it out again (sign -1, r is zeroed)."""
     v = np.empty(data.shape[1] - 2)
     for k in range(T.shape[1]):
@@ -66,17 +75,17 @@ def share_out(
         if w != 0.0:
             if sign < 0.0:
                 r[i, k] = 0.0
-            if rank_one(T, k, data, i, w, v) or T[SCALE, k] < prior[SCALE]:
-                rebuild_soft(T, k, prior, root, data, r, n)
+            if rank_one(T, k, data, i, w, v) or T[SCALE, k] < prior.column[SCALE]:
+                rebuild_soft(T, k, prior, data, r, n)
             if T[COUNT, k] < EMPTY:
-                reset(T, k, prior)
+                reset(T, k, prior.column)
             else:
-                cache_constants(T, k, law[SHAPE], law[DISCOUNT])
+                cache_constants(T, k, prior.law[SHAPE], prior.law[DISCOUNT])
 
 
 @kernel
 def responsibilities(
-    T: Array, law: Array, data: Array, i: int, own: Array, most: int, opening: float, out: Array
+    T: Array, law: Array, data: Array, i: int, own: Array, most: int, threshold: float, out: Array
 ) -> None:
     """Write the responsibilities for reward i, which is in no component; `own` are those it had before, or zeros."""
     C = T.shape[1]
@@ -103,7 +112,7 @@ def responsibilities(
     for k in range(C):
         out[k] = math.exp(out[k] - top) if out[k] > -math.inf else 0.0
         total += out[k]
-    if arriving and free >= 0 and out[free] < total and out[free] <= opening * total:
+    if arriving and free >= 0 and out[free] < total and out[free] <= threshold * total:
         out[free] = 0.0
     cut_off(out)
 
@@ -119,37 +128,25 @@ def cut_off(out: Array) -> None:
 
 
 @kernel
-def learn(
-    T: Array,
-    r: Array,
-    size: IntArray,
-    data: Array,
-    prior: Array,
-    root: Array,
-    law: Array,
-    x: Array,
-    y: float,
-    most: int,
-    opening: float,
-    n_refreshes: int,
-) -> None:
-    """Share out a new reward, then cache_constants the next ones in turn; data and r must have room."""
+def learn(seating: Seating, prior: Prior, x: Array, y: float, most: int, threshold: float, n_refreshes: int) -> None:
+    """Share out a new reward, then the next ones in turn again; data and r must have room."""
+    T, r, size, data, law = seating.T, seating.r, seating.size, seating.data, prior.law
     d = x.shape[0]
     i = size[REWARDS]
     data[i, :d] = x
     data[i, d] = y
-    data[i, d + 1] = prior_log_predictive(prior, law[SHAPE], data, i)
+    data[i, d + 1] = prior_log_predictive(prior.column, law[SHAPE], data, i)
     r[i] = 0.0
     own = np.zeros(T.shape[1])
-    responsibilities(T, law, data, i, own, most, opening, r[i])
+    responsibilities(T, law, data, i, own, most, threshold, r[i])
     size[REWARDS] = n = i + 1
-    share_out(T, prior, root, law, data, r, n, i, 1.0)
+    share_out(T, prior, data, r, n, i, 1.0)
     for _ in range(min(n_refreshes, n)):
         j = size[TURN] % n
         own[:] = r[j]
-        share_out(T, prior, root, law, data, r, n, j, -1.0)
-        responsibilities(T, law, data, j, own, most, opening, r[j])
-        share_out(T, prior, root, law, data, r, n, j, 1.0)
+        share_out(T, prior, data, r, n, j, -1.0)
+        responsibilities(T, law, data, j, own, most, threshold, r[j])
+        share_out(T, prior, data, r, n, j, 1.0)
         size[TURN] = j + 1
 
 
@@ -169,24 +166,20 @@ def draw_means(T: Array, prior: Array, law: Array, x: Array, out: Array, source:
     """Fill out (n_draws,) with draws of the mean reward given the soft seating."""
     rng = generator(source)
     held = np.empty(T.shape)
-    m, q, m0, q0 = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(1), np.empty(1)
     K = gather(T, law[DISCOUNT], held)
-    locate(held, K, x, m, q)
-    locate(prior.reshape(-1, 1), 1, x, m0, q0)
+    at = located(held, K, prior, x)
     for draw in range(out.shape[0]):
-        out[draw] = draw_exact(held, K, 0.0, law, m, q, m0[0], q0[0], True, rng)
+        out[draw] = draw_exact(held, K, law, at, True, rng)
 
 
 @kernel
 def expected_mean(T: Array, prior: Array, law: Array, x: Array) -> float:
     """Expectation of the mean reward given the soft seating."""
     held = np.empty(T.shape)
-    m, q, m0, q0 = np.empty(T.shape[1]), np.empty(T.shape[1]), np.empty(1), np.empty(1)
     K = gather(T, law[DISCOUNT], held)
-    locate(held, K, x, m, q)
-    locate(prior.reshape(-1, 1), 1, x, m0, q0)
+    m = located(held, K, prior, x).m
     mass = law[GAMMA] + K * law[DISCOUNT]
-    value = mass * m0[0]
+    value = mass * m[K]
     for k in range(K):
         value += (held[COUNT, k] - law[DISCOUNT]) * m[k]
         mass += held[COUNT, k] - law[DISCOUNT]

@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import kernel, step
-from polyarm.kernels.root import coefficients, inverse, n_absorbed, rotate_in
+from polyarm.kernels.linalg.root import coefficients, inverse, n_absorbed, rotate_in
 from polyarm.types import Array, IntArray
 
 COUNT, SCALE, LOG_DET, COEF, LOO, MOVES, MEAN = 0, 1, 2, 3, 4, 5, 6
@@ -82,17 +82,17 @@ def reset(T: Array, k: int, prior: Array) -> None:
 
 
 @step
-def copy(T: Array, source: int, target: int) -> None:
-    """Copy a component to another place."""
+def copy(T: Array, origin: int, target: int) -> None:
+    """Copy a component to another slot."""
     for r in range(T.shape[0]):
-        T[r, target] = T[r, source]
+        T[r, target] = T[r, origin]
 
 
 @step
-def residuals(T: Array, n_places: int, data: Array, r: int, s: Array, e: Array) -> None:
-    """Write s = 1 + x'Vx and e = y - x'U of reward r for the first n_places components, LANES at a time."""
+def residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: Array) -> None:
+    """Write s = 1 + x'Vx and e = y - x'U of reward r for the first n_used components, LANES at a time."""
     d = data.shape[1] - 2
-    for k in range(0, n_places, 4):
+    for k in range(0, n_used, 4):
         s0 = s1 = s2 = s3 = 1.0
         e0 = e1 = e2 = e3 = data[r, d]
         p = MEAN + d
@@ -229,19 +229,17 @@ def settle(T: Array, k: int, prior: Array, R: Array, count: float) -> None:
 
 
 @kernel
-def rebuild(
-    T: Array, k: int, prior: Array, root: Array, data: Array, z: IntArray, n: int, label: int, without: int
-) -> None:
+def rebuild(T: Array, k: int, prior: Array, root: Array, data: Array, z: IntArray, label: int, without: int) -> None:
     """Component k afresh from the rewards that carry its label, except the one numbered `without`.
 
-    data (n, dim + 2) holds x, y and the prior's log predictive of each reward; root is the square-root information
-    of the prior and of rewards absorbed earlier.
+    z (n,) holds the labels of the first n rows of data, each of which is x, y and the prior's log predictive; root is
+    the square-root information of the prior and of rewards absorbed earlier.
     """
     d = root.shape[0] - 1
     R = root.copy()
     row = np.empty(d + 1)
     count = n_absorbed(R)
-    for i in range(n):
+    for i in range(z.shape[0]):
         if z[i] == label and i != without:
             for j in range(d + 1):
                 row[j] = data[i, j]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyarm.kernels import root
+from polyarm.kernels.linalg import root
 from polyarm.models import NormalInverseGamma
 from tests import reference
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyarm.kernels import means
 from polyarm.kernels._jit import plain
-from polyarm.kernels.component import COUNT, MEAN, NOTHING, SCALE, n_rows
-from polyarm.kernels.means import MAX_STICKS, TAIL, Located
+from polyarm.kernels.mixture import means
+from polyarm.kernels.mixture.component import COUNT, MEAN, NOTHING, SCALE, n_rows
+from polyarm.kernels.mixture.means import MAX_STICKS, ONE_ATOM, PAPER, TAIL, WHOLE, Located
 from polyarm.kernels.objectives import EXPECTATION, Functional
 from polyarm.types import Array
 from tests.kernels.script import Script
@@ -18,7 +18,8 @@ x = np.array([0.7, -1.3])
 LAW = np.array([2.1, 0.9, 0.8, 0.25])  # a0, b0, concentration, discount
 A0, B0 = 2.1, 0.9
 COUNTS, SCALES = np.array([3.0, 5.0]), np.array([1.7, 0.6])
-M, Q, M0, Q0 = np.array([1.5, -0.4]), np.array([0.3, 0.8]), 2.5, 1.9
+M0, Q0 = 2.5, 1.9
+AT2, AT0 = Located(np.array([1.5, -0.4, M0]), np.array([0.3, 0.8, Q0])), Located(np.array([M0]), np.array([Q0]))
 
 
 def column(count: float, scale: float, U: Array, root: Array) -> Array:
@@ -88,46 +89,46 @@ def test_an_exact_draw_uses_every_part_once() -> None:
     normals, gammas = [0.5, -1.0, 2.0], [1.4, 0.8, 0.3, 1.2, 0.9, 0.7]  # weight and noise in turn, tail, its noise
     new = LAW[2] + 2 * LAW[3]
     one = Script(normals, gammas)
-    found = plain(means.draw_exact)(table(), 2, 8.0, LAW, M, Q, M0, Q0, False, one)
+    found = plain(means.draw_exact)(table(), 2, LAW, AT2, False, one)
     assert one.asked == [(2.75,), (LAW[0] + 1.5,), (4.75,), (LAW[0] + 2.5,), (new,), (LAW[0],)]
     first, second = atom(1.5, 0.3, 1.7, 0.8, 0.5), atom(-0.4, 0.8, 0.6, 1.2, -1.0)
     last = atom(M0, Q0, LAW[1], 0.7, 2.0)
     total = 1.4 + 0.3 + 0.9
     assert found == pytest.approx((1.4 * first + 0.3 * second + 0.9 * last) / total)
     whole = Script(normals, gammas, betas=[1.0])
-    found = plain(means.draw_exact)(table(), 2, 8.0, LAW, M, Q, M0, Q0, True, whole)
+    found = plain(means.draw_exact)(table(), 2, LAW, AT2, True, whole)
     tail = plain(means.draw_tail)(0.9 / total, new, LAW[3], M0, Q0, A0, B0, Script([2.0], [0.7], betas=[1.0]))
     assert found == pytest.approx((1.4 * first + 0.3 * second) / total + tail)
     finite = LAW.copy()
     finite[2:] = 1.0, -0.5  # two components of two: nothing is unseen
-    found = plain(means.draw_exact)(table(), 2, 8.0, finite, M, Q, M0, Q0, True, Script(normals, gammas))
+    found = plain(means.draw_exact)(table(), 2, finite, AT2, True, Script(normals, gammas))
     assert found == pytest.approx((1.4 * first + 0.3 * second) / 1.7)
 
 
 def test_an_arm_without_rewards_is_all_tail() -> None:
-    one = plain(means.draw_exact)(table(), 0, 0.0, LAW, M, Q, M0, Q0, False, Script([0.5], [0.8]))
+    one = plain(means.draw_exact)(table(), 0, LAW, AT0, False, Script([0.5], [0.8]))
     assert one == pytest.approx(atom(M0, Q0, LAW[1], 0.8, 0.5))
     script = Script([0.5, 1.5], [0.8, 1.1], betas=[0.6, 1.0])
-    whole = plain(means.draw_exact)(table(), 0, 0.0, LAW, M, Q, M0, Q0, True, script)
+    whole = plain(means.draw_exact)(table(), 0, LAW, AT0, True, script)
     parts = [atom(M0, Q0, LAW[1], 0.8, 0.5), atom(M0, Q0, LAW[1], 1.1, 1.5)]
     assert whole == pytest.approx(0.6 * parts[0] + 0.4 * parts[1])
     assert script.asked[0] == pytest.approx((0.75, LAW[2] + LAW[3]))
 
 
-@pytest.mark.parametrize("n_places", [0, 4])
-def test_the_papers_draw_has_expected_weights(n_places: int) -> None:
+@pytest.mark.parametrize("n_parts", [0, 4])
+def test_the_papers_draw_has_expected_weights(n_parts: int) -> None:
     law = LAW.copy()
-    if n_places:
+    if n_parts:
         law[2:] = 2.0, -0.5  # a mixture of four components: two are left to draw
     normals, gammas = [0.5, -1.0, 2.0, 0.3], [0.8, 1.2, 0.7, 1.6]
-    found = plain(means.draw_paper)(table(), 2, 8.0, law, M, Q, M0, Q0, Script(normals, gammas))
+    found = plain(means.draw_paper)(table(), 2, law, AT2, Script(normals, gammas))
     new = law[2] + 2 * law[3]
-    fresh = [atom(M0, Q0, law[1], 0.7, 2.0), atom(M0, Q0, law[1], 1.6, 0.3)][: 2 if n_places else 1]
+    fresh = [atom(M0, Q0, law[1], 0.7, 2.0), atom(M0, Q0, law[1], 1.6, 0.3)][: 2 if n_parts else 1]
     seen = (3 - law[3]) * atom(1.5, 0.3, 1.7, 0.8, 0.5) + (5 - law[3]) * atom(-0.4, 0.8, 0.6, 1.2, -1.0)
     assert found == pytest.approx((seen + new * float(np.mean(fresh))) / (8.0 + law[2]))
 
 
-@pytest.mark.parametrize("way", [0, 1, 2])
+@pytest.mark.parametrize("way", [PAPER, WHOLE, ONE_ATOM])
 def test_every_arm_is_drawn_in_its_own_components(way: int) -> None:
     tables, sizes = np.zeros((2, len(EMPTY), 3)), np.array([[2, 8], [0, 0]])
     tables[0, :, :2] = TABLE
@@ -139,11 +140,11 @@ def test_every_arm_is_drawn_in_its_own_components(way: int) -> None:
     at = plain(means.located)(TABLE, 2, EMPTY, x)
     for arm, K in enumerate((2, 0)):
         for draw in range(2):
-            given = (tables[arm], K, 8.0 * (arm == 0), laws[arm], at.m, at.q, at.m[2], at.q[2])
-            if way == 0:
+            given = (tables[arm], K, laws[arm], Located(at.m[2 - K :], at.q[2 - K :]))
+            if way == PAPER:
                 expected = plain(means.draw_paper)(*given, script)
             else:
-                expected = plain(means.draw_exact)(*given, way == 1, script)
+                expected = plain(means.draw_exact)(*given, way == WHOLE, script)
             assert out[draw, arm] == pytest.approx(expected)
 
 

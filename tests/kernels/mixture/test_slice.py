@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, gammaln
 
-from polyarm.kernels import hyperparameters
 from polyarm.kernels._jit import plain
-from polyarm.kernels.component import COUNT, SCALE
-from polyarm.kernels.hyperparameters import MAX_STEPS, OF_CONCENTRATION, OF_DISCOUNT, OF_SCALE, STEP
+from polyarm.kernels.mixture import hyperparameters
+from polyarm.kernels.mixture.component import COUNT, SCALE
+from polyarm.kernels.mixture.hyperparameters import MAX_STEPS, OF_CONCENTRATION, OF_DISCOUNT, OF_SCALE, STEP
 from polyarm.types import Array
 from tests.kernels.script import Script
 

@@ -4,10 +4,10 @@ m, q   (K,)  mean x'U and leverage x'Vx of each component in this context
 law    (4,)  a0, b0, concentration c, discount d
 A component's mean is x'w = m + sqrt(b/Gamma(a) q) N(0, 1): no d-vector is ever drawn.
 
-paper  weights (n_k - d)/(n + c), the rest on one new atom (on each empty component of a finite mixture)
-exact  weights Dirichlet(n_1 - d, ..., n_K - d, c + K d), the rest on a whole PY(d, c + K d) drawn by stick-breaking
-       (Pitman 1996, corollary 20)
-weights  the Dirichlet weights of `exact` with the one new atom of `paper`: a step between the two
+PAPER     weights (n_k - d)/(n + c), the rest on one new atom (on each empty component of a finite mixture)
+WHOLE     weights Dirichlet(n_1 - d, ..., n_K - d, c + K d), the rest on a whole PY(d, c + K d) drawn by stick-breaking
+          (Pitman 1996, corollary 20)
+ONE_ATOM  the Dirichlet weights of WHOLE with the one new atom of PAPER: a step between the two
 """
 
 import math
@@ -16,11 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, step
-from polyarm.kernels.component import COUNT, DISCOUNT, GAMMA, MEAN, NOISE, NOTHING, SCALE, SHAPE
+from polyarm.kernels.mixture.component import COUNT, DISCOUNT, GAMMA, MEAN, NOISE, NOTHING, SCALE, SHAPE
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.objectives import Functional, Parts, worth
 from polyarm.types import Array, IntArray, Rng
 
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
+PAPER, WHOLE, ONE_ATOM = 0, 1, 2  # ways to draw the part of the weights that no component in use has
 MAX_STICKS = 1000  # only a discount above about 0.5 with hardly any data gets here
 
 
@@ -32,10 +34,10 @@ class Located(NamedTuple):
 
 
 @kernel
-def locate(T: Array, n_places: int, x: Array, m: Array, q: Array) -> None:
-    """Write x'U and x'Vx of the first n_places components."""
+def locate(T: Array, n_used: int, x: Array, m: Array, q: Array) -> None:
+    """Write x'U and x'Vx of the first n_used components."""
     d = x.shape[0]
-    for k in range(n_places):
+    for k in range(n_used):
         mean = 0.0
         square = 0.0
         p = MEAN + d
@@ -86,11 +88,10 @@ def draw_tail(mass: float, total: float, discount: float, m: float, q: float, a0
 
 
 @kernel
-def draw_exact(
-    T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: float, q0: float, whole: bool, rng: Rng
-) -> float:
+def draw_exact(T: Array, K: int, law: Array, at: Located, whole: bool, rng: Rng) -> float:
     """A draw of the mean functional from its posterior given the seating; one atom for the tail unless it is whole."""
     a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
+    m, q, m0, q0 = at.m, at.q, at.m[K], at.q[K]
     new = concentration + K * discount
     if K == 0:
         return draw_tail(1.0, new, discount, m0, q0, a0, b0, rng) if whole else draw_atom(m0, q0, a0, b0, rng)
@@ -110,44 +111,33 @@ def draw_exact(
 
 
 @kernel
-def draw_paper(T: Array, K: int, n: float, law: Array, m: Array, q: Array, m0: float, q0: float, rng: Rng) -> float:
+def draw_paper(T: Array, K: int, law: Array, at: Located, rng: Rng) -> float:
     """A draw as in the paper's equation for mu: expected weights, one new atom."""
     a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
     value = 0.0
     for k in range(K):
-        value += (T[COUNT, k] - discount) * draw_atom(m[k], q[k], a0 + 0.5 * T[COUNT, k], T[SCALE, k], rng)
+        value += (T[COUNT, k] - discount) * draw_atom(at.m[k], at.q[k], a0 + 0.5 * T[COUNT, k], T[SCALE, k], rng)
     new = concentration + K * discount
     n_atoms = 1 if discount >= 0.0 else round(-new / discount)
     for _ in range(n_atoms):
-        value += new / n_atoms * draw_atom(m0, q0, a0, b0, rng)
-    return value / (n + concentration)
+        value += new / n_atoms * draw_atom(at.m[K], at.q[K], a0, b0, rng)
+    return value / (n_held(T, K) + concentration)
 
 
 @kernel
 def draw_means(
-    tables: Array,
-    sizes: IntArray,
-    priors: Array,
-    laws: Array,
-    x: Array,
-    exact: int,
-    out: Array,
-    source: Stream,
+    tables: Array, sizes: IntArray, priors: Array, laws: Array, x: Array, tail: int, out: Array, source: Stream
 ) -> None:
-    """Fill out (n_draws, n_arms) with joint draws of every arm's mean reward: exact 1, paper 0, weights 2."""
+    """Fill out (n_draws, n_arms) with joint draws of every arm's mean; tail says how the unseen part is drawn."""
     rng = generator(source)
-    m, q = np.empty(tables.shape[2]), np.empty(tables.shape[2])
-    m0, q0 = np.empty(1), np.empty(1)
     for arm in range(tables.shape[0]):
-        K = sizes[arm, 0]
-        n = n_held(tables[arm], K)
-        locate(tables[arm], K, x, m, q)
-        locate(priors[arm].reshape(-1, 1), 1, x, m0, q0)
+        T, K, law = tables[arm], sizes[arm, K_USED], laws[arm]
+        at = located(T, K, priors[arm], x)
         for draw in range(out.shape[0]):
-            if exact > 0:
-                out[draw, arm] = draw_exact(tables[arm], K, n, laws[arm], m, q, m0[0], q0[0], exact == 1, rng)
+            if tail == PAPER:
+                out[draw, arm] = draw_paper(T, K, law, at, rng)
             else:
-                out[draw, arm] = draw_paper(tables[arm], K, n, laws[arm], m, q, m0[0], q0[0], rng)
+                out[draw, arm] = draw_exact(T, K, law, at, tail == WHOLE, rng)
 
 
 @kernel
@@ -155,7 +145,7 @@ def expected_means(tables: Array, sizes: IntArray, priors: Array, laws: Array, x
     """Fill out (n_arms,) with the posterior expectation of every arm's mean reward given the seating."""
     m, q = np.empty(max(1, tables.shape[2])), np.empty(max(1, tables.shape[2]))
     for arm in range(tables.shape[0]):
-        K = sizes[arm, 0]
+        K = sizes[arm, K_USED]
         n = n_held(tables[arm], K)
         concentration, discount = laws[arm, GAMMA], laws[arm, DISCOUNT]
         locate(priors[arm].reshape(-1, 1), 1, x, m, q)

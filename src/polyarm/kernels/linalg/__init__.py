@@ -1,0 +1,1 @@
+"""Small dense linear algebra for kernels: in place, and exact to rounding."""
