@@ -46,7 +46,7 @@ DRAWS = {"exact": means.WHOLE, "paper": means.PAPER, "weights": means.ONE_ATOM}
 
 
 class GibbsState(NamedTuple):
-    """Components of every arm (see kernels.mixture.records for the layout), and each arm's rewards with their labels."""
+    """Components of every arm (layout: kernels.mixture.records), and each arm's rewards with their labels."""
 
     tables: Array
     labels: IntArray

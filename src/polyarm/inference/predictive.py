@@ -11,8 +11,8 @@ from polyarm.types import Array
 def student_mixture(columns: Array, mass: Array, shape: float, context: Array) -> StudentMixture:
     """Components weighted by mass: sum_k mass_k t(2 a_k, x'U_k, sqrt(b_k/a_k (1 + x'V_k x))), a_k = shape + n_k/2.
 
-    columns (rows, K) are laid out as in kernels.mixture.component; the prior's is an empty component.  The masses need not
-    sum to one.
+    columns (rows, K) are laid out as in kernels.mixture.component; the prior's is an empty component.  The masses need
+    not sum to one.
     """
     K = columns.shape[1]
     m, q = np.empty(K), np.empty(K)

@@ -67,7 +67,7 @@ def require_roots(roots: Array, name: str = "state.roots") -> None:
 
 
 def require_components(table: Array, n_used: int, name: str) -> None:
-    """Raise unless the components in use (kernels.mixture.component) are finite; logarithms of no mass are minus infinity."""
+    """Raise unless the components in use (kernels.mixture.component) are finite; no mass has minus infinity."""
     used = table[:, :n_used]
     require_above(used[SCALE], 0.0, f"{name}[SCALE]")
     logs = used[[COEF, LOO]]
