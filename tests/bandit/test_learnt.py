@@ -182,6 +182,23 @@ def test_rewards_of_single_values_have_their_probabilities(tmp_path: Path) -> No
     assert again.recompute("59") == bandit.decision("59")
 
 
+def test_counts_have_the_probabilities_of_their_values(tmp_path: Path) -> None:
+    bandit = Bandit(["a", "b"], seed=3)
+    rng = np.random.default_rng(0)
+    for i in range(80):
+        decision = bandit.choose(id=str(i))
+        bandit.learn(decision, float(rng.poisson(5.0 if decision.arm == "a" else 3.0)))
+    found = bandit.density("a")
+    assert len(found.jumps) > 4
+    assert max(found.jumps, key=lambda value: found.jumps[value]) in (3.0, 4.0, 5.0, 6.0)
+    (line,) = figures.draw_densities([found]).axes[0].get_lines()
+    assert line.get_label() == "a"
+    assert line.get_ydata().max() == pytest.approx(max(found.jumps.values()))  # the step is 1
+    again = Bandit.load(bandit.save(tmp_path / "counts.polyarm"))
+    assert again.to_bytes() == bandit.to_bytes()
+    assert again.recompute("79") == bandit.decision("79")
+
+
 def test_a_picture_of_densities_shows_every_arm_whole() -> None:
     made = Bandit(["near", "far"], policy="linear", seed=3, options={"intercept": False})
     rng = np.random.default_rng(0)

@@ -243,6 +243,21 @@ def test_draws_objectives_and_predictions_agree_with_moments(kind: str) -> None:
     assert smooth == pytest.approx(found.continuous_weight, abs=0.03)
 
 
+@pytest.mark.parametrize("level", [0.3, 1.2, 3.0, 30.0])
+def test_a_cell_of_the_grid_has_the_probability_of_the_predictive(level: float) -> None:
+    """With and without kinds, with few rewards and many."""
+    kinds = engine()
+    y, x = counts(120, 18, level)
+    for n in (10, 30, 120):
+        state = fed(kinds, y[:n], x[:n])
+        if is_on(state.links):
+            for arm, value in ((0, 0.0), (1, 1.0), (0, 2.0), (1, 40.0)):
+                law = kinds._own_predictive(state, x[0], arm)
+                wanted = float(law.cdf(value + 0.5) - law.cdf(value - 0.5))
+                found = kinds._probability(state, Reward(arm, x[0], value))
+                assert found == pytest.approx(wanted, rel=1e-6, abs=1e-12)
+
+
 def test_values_of_the_predictive_are_rewards_to_the_last_bit() -> None:
     y, x = counts(150, 9)
     kinds = engine()
@@ -251,6 +266,18 @@ def test_values_of_the_predictive_are_rewards_to_the_last_bit() -> None:
     assert isinstance(found, JumpMixture)
     assert found.probability(0.1 * 3.0) > 0.1  # 0.30000000000000004
     assert sum(found.weights) == pytest.approx(1 - state.links.weights[0], abs=1e-9)
+
+
+def test_counts_are_drawn_as_a_density_of_all_that_is_nearest() -> None:
+    y, x = counts(150, 9)
+    kinds = engine()
+    found = kinds.predictive(fed(kinds, y, x), np.zeros(1), 0)
+    assert isinstance(found, JumpMixture)
+    grid = np.linspace(-20, 60, 80_001)
+    assert found.spread_pdf(grid).sum() * (grid[1] - grid[0]) == pytest.approx(1.0, abs=2e-3)
+    assert float(found.spread_pdf(2.2)) == pytest.approx(found.probability(2.0) + float(found.pdf(2.2)), rel=1e-9)
+    few = JumpMixture(np.array([0.0]), np.array([1.0]))
+    np.testing.assert_array_equal(few.spread_pdf(grid), 0.0)
 
 
 def test_a_scale_that_becomes_longer_keeps_its_cut_points() -> None:

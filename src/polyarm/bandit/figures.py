@@ -10,6 +10,7 @@ from polyarm.drawing import new_figure, style_of
 
 BAND = 0.18  # opacity of a band
 MOST_COLUMNS = 3  # panels side by side
+MOST_NAMED = 4  # single values whose probabilities the legend tells; more are drawn as points
 
 
 def draw_densities(found: Sequence[Density], places: Mapping[str, int] | None = None) -> Any:
@@ -19,6 +20,9 @@ def draw_densities(found: Sequence[Density], places: Mapping[str, int] | None = 
     for order, one in enumerate(found):
         style = style_of(places[one.arm] if places else order)
         panel.fill_between(one.grid, one.low, one.high, color=style["color"], alpha=BAND, linewidth=0)
+        if len(one.jumps) > MOST_NAMED:
+            draw_points(panel, one, style)
+            continue
         jumps = ", ".join(f"{value:g}: {100 * share:.0f} %" for value, share in one.jumps.items())
         panel.plot(one.grid, one.density, label=f"{one.arm} ({jumps})" if jumps else one.arm, **style)
         for value in one.jumps:
@@ -27,6 +31,14 @@ def draw_densities(found: Sequence[Density], places: Mapping[str, int] | None = 
     panel.set_ylim(bottom=0)
     panel.legend()
     return figure
+
+
+def draw_points(panel: Any, one: Density, style: Mapping[str, Any]) -> None:
+    """Probabilities of the values of counts or marks over the step between them, so that their area is comparable."""
+    values, shares = np.array(list(one.jumps)), np.array(list(one.jumps.values()))
+    shown = (values >= one.grid[0]) & (values <= one.grid[-1])
+    step = np.diff(values).min()
+    panel.plot(values[shown], shares[shown] / step, marker="o", markersize=3, label=one.arm, **style)
 
 
 def draw_history(history: History) -> Any:

@@ -233,16 +233,26 @@ class KindsEngine:
 
     def _with_reward(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         if is_on(state.links):
-            half = 0.5 * float(state.links.models.grid[STEP])
-            law = self._own_predictive(state, reward.context, reward.arm)
-            below, above = law.cdf(np.array([reward.value - half, reward.value + half]))
-            self._links.judge(state.links, reward, float(above - below))
+            self._links.judge(state.links, reward, self._probability(state, reward))
         state = self._with_own(state, reward, rng)
         if state.links.models.grid[STATUS] != OFF:
             many = bool(state.seen[tallies.USED] > FEW or state.seen[tallies.LOST] > 0)
             kept = partial(self._kept, state)
             state = state._replace(links=self._links.learnt(state.links, reward, state.n_rewards, many, kept))
         return self._faded(state)
+
+    def _probability(self, state: KindsState, reward: Reward) -> float:
+        """Predictive probability of the cell of the grid around a reward, without models of counts and marks."""
+        a, x, y = reward
+        half = 0.5 * float(state.links.models.grid[STEP])
+        found = float(abs(y - state.constant) < half)
+        if state.rest_is != CONSTANT:
+            found = self.rest.probability_between(state.rest, x, a, y - half, y + half)
+        if len(state.values) == 0:
+            return found
+        shares = np.empty(len(state.values) + 1)
+        kernels.expected_shares(state.sticks, x, a, shares)
+        return float(shares[:-1] @ (np.abs(state.values - y) < half) + shares[-1] * found)
 
     def _with_own(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         """State whose kinds and rest have learnt a reward."""

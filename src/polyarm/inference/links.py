@@ -37,6 +37,7 @@ PASSES = 8  # over all rewards when models begin
 YOUNG = 64  # rewards up to which an arm's are visited twice after each
 WORK = 20_000  # multiplications a reward may cost for what the arms share
 MARK_GUESS = 0.5  # rewards of every mark that the prior of the cut points counts for
+UNLIKELY = 1e-9  # values of less probability are no jumps
 ROUNDING = 1e-12  # a probability that rounding may leave
 LOOKED_AT = 2048  # rewards of an arm, the latest, that the cut points are fitted to
 
@@ -141,7 +142,7 @@ class LinkModels:
             state = self._begun(grid, alive, rewards) if rewards else self._empty(grid)
         else:
             state = self._followed(state, alive, reward, n)
-        whole = all_finite(state.models.fits, state.models.sums, state.models.guess, state.models.cuts, state.weights)
+        whole = all_finite(state.models.fits, state.models.sums, state.weights)
         return state if whole else self.off(state)
 
     def _begun(self, grid: Array, alive: tuple[bool, bool], rewards: list[Reward]) -> LinkState:
@@ -306,7 +307,9 @@ class LinkModels:
                 found, at = completed(shares, values, mean[0, arm])
                 for value, weight in zip(at.tolist(), found.tolist(), strict=True):
                     jumps[value] = jumps.get(value, 0.0) + float(state.weights[1 + family]) * weight
-        return JumpMixture(np.array(list(jumps)), np.array(list(jumps.values())), rest)
+        likely = {value: weight for value, weight in jumps.items() if weight > UNLIKELY}
+        likely[max(likely, key=likely.__getitem__)] += sum(jumps.values()) - sum(likely.values())
+        return JumpMixture(np.array(list(likely)), np.array(list(likely.values())), rest)
 
 
 def is_due(n: int) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, stdtr
 
 from polyarm.errors import (
     require_arm,
@@ -382,6 +383,26 @@ class RobustEngine:
         noise = np.append(state.tables[a, VAR, :n], state.shared.noise_scale / shapes)
         dof = np.append(np.full(n, np.inf), 2 * shapes)
         return StudentMixture(counts / counts.sum(), dof, location + state.shared.origin, np.sqrt(noise + variance))
+
+    def probability_between(self, state: RobustState, context: Array, arm: int, low: float, high: float) -> float:
+        """What `predictive` says of an arm's next reward to lie between two values, in a fraction of the time."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        n, model = int(state.sizes[arm, 0]), self.model
+        parts = np.empty((3, n + 1))
+        tables, _, sizes, centres, hyper, columns = state[:6]
+        means.components(tables, sizes, centres, hyper, columns, context, arm, parts)
+        counts, location, variance = parts
+        origin = float(hyper[ORIGIN])
+        sd = np.sqrt(tables[arm, VAR, :n] + variance[:n])
+        normal = ndtr((high - origin - location[:n]) / sd) - ndtr((low - origin - location[:n]) / sd)
+        total, at = float(counts[:n] @ normal), origin + float(location[n])
+        for share, shape in ((1.0 - model.wild_share, model.noise_shape), (model.wild_share, model.wild_shape)):
+            if share > 0:
+                scale = math.sqrt(float(variance[n]) + float(hyper[NOISE]) / shape)
+                inside = stdtr(2 * shape, (high - at) / scale) - stdtr(2 * shape, (low - at) / scale)
+                total += share * float(counts[n]) * float(inside)
+        return total / float(counts.sum())
 
     def draw_densities(
         self, state: RobustState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng

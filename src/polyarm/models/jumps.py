@@ -30,6 +30,17 @@ class JumpMixture:
         points = np.asarray(y, dtype=np.float64)
         return np.zeros(points.shape) if self.rest is None else self.continuous_weight * self.rest.pdf(points)
 
+    def spread_pdf(self, y: Array | float) -> Array:
+        """Density at y with every single value spread evenly over all that is nearest to it: how counts are drawn."""
+        points, order = np.asarray(y, dtype=np.float64), np.argsort(self.values)
+        values, weights = self.values[order], self.weights[order]
+        if len(values) < 2:
+            return self.pdf(points)
+        width = np.gradient(values)
+        at = np.searchsorted(0.5 * (values[1:] + values[:-1]), points)
+        inside = (points >= values[0] - 0.5 * width[0]) & (points <= values[-1] + 0.5 * width[-1])
+        return np.asarray(self.pdf(points) + np.where(inside, weights[at] / width[at], 0.0))
+
     def cdf(self, y: Array | float) -> Array:
         """Probability of at most y, of the shape of y."""
         points = np.asarray(y, dtype=np.float64)

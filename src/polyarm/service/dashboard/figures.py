@@ -14,6 +14,7 @@ from polyarm.types import Array
 N_DRAWS = 400
 N_CONTEXTS = 20  # over which the probability of being best is averaged
 N_POINTS = 161
+MOST_JUMPS = 4  # single values that are told apart from the density; more are drawn as part of it
 
 
 class Beliefs(NamedTuple):
@@ -102,7 +103,13 @@ def densities(model: Model, context: Mapping[str, Any], active: Sequence[str]) -
     if not high > low:
         low, high = low - 0.5, high + 0.5
     grid = np.linspace(low, high, N_POINTS)
-    return [Curve(arm, grid.tolist(), np.asarray(law.pdf(grid)).tolist()) for arm, law in known.items()]
+    return [Curve(arm, grid.tolist(), density_of(law, grid).tolist()) for arm, law in known.items()]
+
+
+def density_of(law: Any, grid: Array) -> Array:
+    """Density at the grid's points; the many single values of counts and marks are spread over what is nearest."""
+    many = len(getattr(law, "values", ())) > MOST_JUMPS
+    return np.asarray(law.spread_pdf(grid) if many else law.pdf(grid))
 
 
 def effects(model: Model, context: Mapping[str, Any], column: Column, limits: tuple[float, float]) -> list[Curve]:
