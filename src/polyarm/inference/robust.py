@@ -390,16 +390,15 @@ class RobustEngine:
             self._door.check(self, state)
         n, model = int(state.sizes[arm, 0]), self.model
         parts = np.empty((3, n + 1))
-        tables, _, sizes, centres, hyper, columns = state[:6]
-        means.components(tables, sizes, centres, hyper, columns, context, arm, parts)
+        predict.describe_components(*posterior(state), context, arm, parts)
         counts, location, variance = parts
-        origin = float(hyper[ORIGIN])
-        sd = np.sqrt(tables[arm, VAR, :n] + variance[:n])
+        origin, noise = float(state.shared.origin), float(state.shared.noise_scale)
+        sd = np.sqrt(state.tables[arm, VAR, :n] + variance[:n])
         normal = ndtr((high - origin - location[:n]) / sd) - ndtr((low - origin - location[:n]) / sd)
         total, at = float(counts[:n] @ normal), origin + float(location[n])
         for share, shape in ((1.0 - model.wild_share, model.noise_shape), (model.wild_share, model.wild_shape)):
             if share > 0:
-                scale = math.sqrt(float(variance[n]) + float(hyper[NOISE]) / shape)
+                scale = math.sqrt(float(variance[n]) + noise / shape)
                 inside = stdtr(2 * shape, (high - at) / scale) - stdtr(2 * shape, (low - at) / scale)
                 total += share * float(counts[n]) * float(inside)
         return total / float(counts.sum())
