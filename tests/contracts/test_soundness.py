@@ -314,7 +314,7 @@ def test_states_that_have_grown_are_sound_and_saved(name: str, tmp_path: Path) -
         engine = (
             HierarchicalEngine(law, 2, 2)
             if name == HOUSE
-            else GibbsEngine([LinearMixture(base, 1e9)] * 2, Budget(4, young=0))
+            else GibbsEngine([LinearMixture(base, 1e9)] * 2, Budget(4, warmup_rewards=0))
         )
     state = engine.init()
     with np.errstate(over="ignore"):

@@ -198,7 +198,7 @@ def test_a_file_names_the_setting_that_differs(tmp_path: Path) -> None:
         (pa.make_policy("nonparametric", 2, 2, moves=64), "engine.rest.moves = 64, got one with 32"),
         (pa.make_policy("nonparametric", 2, 2, explore="thompson"), "kind = 'ThompsonSampling', got one with 'Inform"),
         (pa.make_policy("nonparametric", 3, 2), "engine.rest.model.n_arms = 3, got one with 2"),
-        (pa.make_policy("nonparametric", 2, 2, wide=5.0), "engine.rest.model.wide = 5.0, got one with 3.0"),
+        (pa.make_policy("nonparametric", 2, 2, centre_var=5.0), "model.centre_var = 5.0, got one with 3.0"),
         (pa.make_policy("linear", 2, 2), "kind = 'ThompsonSampling'"),
     ]
     for other, named in others:

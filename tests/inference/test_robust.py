@@ -370,7 +370,13 @@ def test_bad_input_leaves_the_state_as_it_was(context: list[float], arm: int, re
 
 @pytest.mark.parametrize(
     "settings",
-    [{"arm_shape": (0.0, 1.0)}, {"concentration": 0.0}, {"part_scale": (0.0, 1.0)}, {"wide": -1.0}, {"n_arms": 0}],
+    [
+        {"arm_shape": (0.0, 1.0)},
+        {"concentration": 0.0},
+        {"part_scale": (0.0, 1.0)},
+        {"centre_var": -1.0},
+        {"n_arms": 0},
+    ],
 )
 def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(InvalidArgument):

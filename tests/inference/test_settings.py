@@ -24,9 +24,9 @@ from tests.contracts.states import fed, rewards
 
 
 def test_a_young_arm_moves_more_but_each_reward_at_most_ten_times() -> None:
-    budget = Budget(64, young=320)
+    budget = Budget(64, warmup_rewards=320)
     assert [budget.moves_at(n) for n in (1, 10, 40, 100, 319, 320, 10**6)] == [64, 100, 400, 655, 64, 64, 64]
-    assert Budget(64, young=0).moves_at(5) == 64
+    assert Budget(64, warmup_rewards=0).moves_at(5) == 64
 
 
 @pytest.mark.parametrize(("n_arms", "dim"), [(0, 2), (2, 0), (2, 1.5)])

@@ -37,11 +37,11 @@ def test_a_young_arm_does_not_lag_behind() -> None:
     distance, ratio = errors(x, y, 400)
     assert distance < 0.2
     assert 0.9 < ratio < 1.1
-    assert errors(x, y, 400, young=0)[0] > 0.25  # the same without the moves of youth
+    assert errors(x, y, 400, warmup_rewards=0)[0] > 0.25  # the same without the moves of youth
 
 
 def test_moves_of_youth() -> None:
-    rule = Budget(64, young=320)
+    rule = Budget(64, warmup_rewards=320)
     assert [rule.moves_at(n) for n in (1, 5, 50, 100, 200, 320, 1000, 10**6)] == [64, 64, 500, 655, 163, 64, 64, 64]
-    assert [Budget(64, young=0).moves_at(n) for n in (1, 100, 10_000)] == [64, 64, 64]
+    assert [Budget(64, warmup_rewards=0).moves_at(n) for n in (1, 100, 10_000)] == [64, 64, 64]
     assert Budget(0).moves_at(100) == 0

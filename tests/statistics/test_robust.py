@@ -35,7 +35,7 @@ def small_problem() -> tuple[RobustEngine, Array, Array]:
         learned=False,
     )
     X, y = np.array([[0.5], [-1.0], [1.5], [0.2]]), np.array([1.0, -1.2, 4.0, 1.3])
-    return RobustEngine(model, moves=12, moves_elsewhere=0, fixed_units=True), X, y
+    return RobustEngine(model, moves=12, other_arm_moves=0, fixed_units=True), X, y
 
 
 def noise_nodes(model: RobustMixture, n: int) -> tuple[Array, Array]:
@@ -133,7 +133,7 @@ def test_components_without_places_are_noticed() -> None:
 def test_one_component_is_bayesian_linear_regression() -> None:
     """Without new components the mean reward has the posterior of a regression whose noise variance is IG(a, b)."""
     model = RobustMixture(1, 1, concentration=1e-12, learned=False, arm_shape=(1.0, 1.0), arm_scale=(0.5, 0.3))
-    engine = RobustEngine(model, moves=4, moves_elsewhere=0, fixed_units=True)
+    engine = RobustEngine(model, moves=4, other_arm_moves=0, fixed_units=True)
     rng = np.random.default_rng(2)
     X = rng.uniform(-1, 1, (8, 1))
     y = 0.8 * X[:, 0] - 0.3 + 0.5 * rng.standard_normal(8)
@@ -182,7 +182,7 @@ def joint_problem() -> Joint:
         arm_scale=(3.0, 2.0),
         part_shape=(4.0, 4.0),
         part_scale=(3.0, 2.0),
-        wide=1.0,
+        centre_var=1.0,
         noise_shape=3.0,
         noise_rate_shape=4.0,
         noise_rate=2.0,
@@ -190,7 +190,7 @@ def joint_problem() -> Joint:
         place_shape=4.0,
         place_scale=4.0,
     )
-    return Joint(RobustEngine(model, moves=9, moves_elsewhere=0, fixed_units=True))
+    return Joint(RobustEngine(model, moves=9, other_arm_moves=0, fixed_units=True))
 
 
 def summary(hyper: Array, centre: Array, n_components: float, x: Array, y: Array) -> Array:

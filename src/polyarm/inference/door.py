@@ -43,10 +43,11 @@ import numpy as np
 
 from polyarm.errors import InvalidArgument, shown
 from polyarm.inference.shapes import MADE_WITH, shape_of
+from polyarm.renaming import NEW_NAMES
 
 KEEPING = ("memory", "half_life")  # how much of the past is kept: a state migrates from one to another
 WORK = (  # how hard the engine works and how it draws: the numbers mean the same
-    *("rule", "moves", "moves_elsewhere", "table_moves", "n_sweeps", "refreshes", "opening"),
+    *("rule", "moves", "other_arm_moves", "table_moves", "n_sweeps", "refreshes", "open_threshold"),
     *("draws", "n_draws", "width", "bound", "noise_sd", "norm_bound", "failure"),
 )
 NOTHING: Any = object()  # no state is this one
@@ -120,8 +121,8 @@ def described(value: Any, leave_out: tuple[str, ...] = ()) -> Any:
     """Settings of an engine, policy or model as JSON takes them: names, numbers, and hashes of long arrays."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in dataclasses.fields(value) if not f.name.startswith("_") and f.name not in leave_out]
-        kind = getattr(value, "saved_as", type(value).__name__)
-        return {"kind": kind, **{n: described(getattr(value, n), leave_out) for n in names}}
+        kind, saved = getattr(value, "saved_as", type(value).__name__), getattr(value, "saved_names", {})
+        return {"kind": kind, **{saved.get(n, n): described(getattr(value, n), leave_out) for n in names}}
     if isinstance(value, (list, tuple)):
         parts = [described(part, leave_out) for part in value]
         same = len(parts) > 1 and all(part == parts[0] for part in parts)
@@ -143,7 +144,8 @@ def difference(ours: Any, theirs: Any, path: str = "") -> tuple[str, Any, Any] |
     """The first setting that differs: its name, ours and theirs."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in sorted(ours.keys() | theirs.keys(), key=lambda name: (name != "kind", name)):
-            found = difference(ours.get(name), theirs.get(name), f"{path}.{name}" if path else name)
+            called = NEW_NAMES.get((ours.get("kind", ""), name), name)
+            found = difference(ours.get(name), theirs.get(name), f"{path}.{called}" if path else called)
             if found:
                 return found
         return None

@@ -135,7 +135,7 @@ class KindsEngine:
             self, "_law", np.array([*prior.arm_shape, *prior.arm_scale, *prior.wide, *prior.most], dtype=np.float64)
         )
         object.__setattr__(self, "_still", replace(self.rest, half_life=None))  # it fades when all kinds do
-        object.__setattr__(self, "_quick", replace(self._still, moves=4, moves_elsewhere=0))
+        object.__setattr__(self, "_quick", replace(self._still, moves=4, other_arm_moves=0))
         for engine in (self._still, self._quick):  # three engines of one state
             object.__setattr__(engine, "_door", self.rest._door)
         models = LinkModels(self.n_arms, self.context_dim, self.moves, self.rest.memory, self.rest.fixed_units)

@@ -10,6 +10,7 @@ from polyarm.inference.particles import ParticleEngine
 from polyarm.inference.rules import Budget, Sweeps
 from polyarm.inference.variational import VariationalEngine
 from polyarm.models import LinearGaussian, LinearMixture
+from polyarm.renaming import renamed
 from polyarm.types import AnyEngine
 
 
@@ -18,11 +19,12 @@ def gibbs(arms: Sequence[LinearMixture], sweeps: int = 1, split_merge: int = 1, 
     return GibbsEngine(arms, Sweeps(sweeps, 0.0, split_merge), **options)
 
 
+@renamed(warmup_rewards="young")
 def budget(
-    arms: Sequence[LinearMixture], moves: int = 64, split_merge: int = 0, young: int = 320, **options: Any
+    arms: Sequence[LinearMixture], moves: int = 64, split_merge: int = 0, warmup_rewards: int = 320, **options: Any
 ) -> AnyEngine:
     """A constant number of moves after every reward, more while an arm is young: the default."""
-    return GibbsEngine(arms, Budget(moves, split_merge, young), **options)
+    return GibbsEngine(arms, Budget(moves, split_merge, warmup_rewards), **options)
 
 
 def conjugate(arms: Sequence[LinearMixture]) -> AnyEngine:

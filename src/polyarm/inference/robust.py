@@ -42,6 +42,7 @@ from polyarm.kernels.robust.units import BEGIN_AGAIN, RESERVOIR
 from polyarm.kernels.robust.update import ADD, DONE, FAILED, UNITS, Reward
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.robust import RobustMixture
+from polyarm.renaming import renamed
 from polyarm.types import Array, IntArray, Rng
 
 PER_ARM = ("components", "slots", "sizes", "centres")
@@ -94,7 +95,7 @@ def hyperprior_of(model: RobustMixture, fixed_units: bool, half_life: float | No
     """The settings as kernels take them, in the order of kernels.robust.records.Hyperprior."""
     shape, rate = model.concentration_prior or (0.0, 0.0)
     pairs = [*model.arm_shape, *model.arm_scale, *model.part_shape, *model.part_scale]
-    noise = [model.noise_shape, model.noise_rate_shape, model.noise_rate, model.wide, shape, rate]
+    noise = [model.noise_shape, model.noise_rate_shape, model.noise_rate, model.centre_var, shape, rate]
     flags = [model.shared_centre, model.learned, model.intercept, fixed_units]
     locations = [model.place_shape * model.intercept, model.place_scale]
     window = round(2 * half_life) if half_life is not None else 0  # the mean age of a faded reward is 1.4 half-lives
@@ -116,9 +117,10 @@ def with_room_for_component(state: RobustState) -> RobustState:
     return state._replace(tables=grown(state.tables), labels=np.ascontiguousarray(labels))
 
 
+@renamed(other_arm_moves="moves_elsewhere")
 @dataclass(frozen=True, eq=False)
 class RobustEngine:
-    """The robust model of all arms, kept by `moves` Gibbs moves in the arm that was rewarded and `moves_elsewhere` in
+    """The robust model of all arms, kept by `moves` Gibbs moves in the arm that was rewarded and `other_arm_moves` in
     another arm, taken in turn; cost does not grow with the number of rewards.
 
     fixed_units   rewards already have scale 1 and median 0 and contexts columns of size 1
@@ -137,7 +139,7 @@ class RobustEngine:
 
     model: RobustMixture
     moves: int = 32
-    moves_elsewhere: int = 12
+    other_arm_moves: int = 12
     fixed_units: bool = False
     memory: int | None = None
     half_life: float | None = None
@@ -146,7 +148,7 @@ class RobustEngine:
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
-        require_count(self.moves_elsewhere, "moves_elsewhere", at_least=0)
+        require_count(self.other_arm_moves, "other_arm_moves", at_least=0)
         if self.memory is not None:
             require_count(self.memory, "memory")
         if self.half_life is not None:
@@ -249,7 +251,7 @@ class RobustEngine:
         here, there = (Rewards(state.data[arm], state.seats[arm]) for arm in (reward.arm, reward.other))
         stage, left, source = UNITS, self.moves, stream(rng)
         while stage not in (DONE, FAILED):
-            n_moves = (left, self.moves_elsewhere)
+            n_moves = (left, self.other_arm_moves)
             stage, left = kernels.update(self._books(state), reward, here, there, stage, n_moves, source)
             if stage == ADD:
                 self._move_origin(state)

@@ -3,33 +3,35 @@
 from dataclasses import dataclass
 
 from polyarm.errors import require_count, require_number
+from polyarm.renaming import renamed
 
 
+@renamed(warmup_rewards="young")
 @dataclass(frozen=True)
 class Budget:
     """Seat the new reward, then make `moves` random single-site moves, at most 10 n: cost does not grow with n.
 
-    An arm with n < `young` rewards makes (young/n)^2 times as many: then a reward still changes the seating as a whole,
-    and the chain would lag behind its posterior (docs/decisions/0022).
+    An arm with n < `warmup_rewards` makes (warmup_rewards/n)^2 times as many: then a reward still changes the whole
+    seating, and the chain would lag behind its posterior (docs/decisions/0022).
     `split_merge` proposals, whose cost grows with n, follow with probability min(1, moves/n).
 
     >>> from polyarm import make_policy
     >>> make_policy("dirichlet", 2, 2).engine.rule
-    Budget(moves=64, split_merge=0, young=320)
+    Budget(moves=64, split_merge=0, warmup_rewards=320)
     """
 
     moves: int = 64
     split_merge: int = 0
-    young: int = 320
+    warmup_rewards: int = 320
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
         require_count(self.split_merge, "split_merge", at_least=0)
-        require_count(self.young, "young", at_least=0)
+        require_count(self.warmup_rewards, "warmup_rewards", at_least=0)
 
     def moves_at(self, n: int) -> int:
         """Moves after the n-th reward of an arm."""
-        return max(self.moves, min(10 * n, self.moves * self.young**2 // n**2))
+        return max(self.moves, min(10 * n, self.moves * self.warmup_rewards**2 // n**2))
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from polyarm.kernels.mixture.component import COUNT, DISCOUNT, LANES, SHAPE, cac
 from polyarm.kernels.mixture.finite import finite_columns
 from polyarm.kernels.mixture.records import Prior
 from polyarm.models import LinearMixture, Objective, StudentMixture
+from polyarm.renaming import renamed
 from polyarm.types import Array, IntArray, Rng
 
 
@@ -74,12 +75,13 @@ class VariationalState(NamedTuple):
     made_with: str = ""
 
 
+@renamed(open_threshold="opening")
 @dataclass(frozen=True, eq=False)
 class VariationalEngine:
     """Mixtures of linear regressions by zero-order collapsed variational Bayes: the same data, the same state.
 
     A reward is shared among at most `max_components` components, then `refreshes` earlier ones are, in turn; a new
-    component opens only on arrival, if it would take more than `opening` of the reward.  From about a
+    component opens only on arrival, if it would take more than `open_threshold` of the reward.  From about a
     hundred rewards on, the spread of the draws is mostly 0.8 to 0.9 of the posterior's: it explores too little.
 
     >>> import numpy as np
@@ -93,7 +95,7 @@ class VariationalEngine:
 
     arms: Sequence[LinearMixture]
     max_components: int = 12
-    opening: float = 0.3
+    open_threshold: float = 0.3
     refreshes: int = 5
     _prior: Priors = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
@@ -103,7 +105,7 @@ class VariationalEngine:
         dims = {arm.base.dim for arm in self.arms}
         require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
         require_count(self.max_components, "max_components")
-        require_number(self.opening, "opening", "a number between 0 and 1", lambda v: 0 <= v <= 1)
+        require_number(self.open_threshold, "open_threshold", "a number between 0 and 1", lambda v: 0 <= v <= 1)
         require_count(self.refreshes, "refreshes", at_least=0)
         for arm in self.arms:
             most = arm.n_components or self.max_components
@@ -157,7 +159,7 @@ class VariationalEngine:
             seating = seating._replace(responsibilities=r, data=data)
             state = state._replace(seatings=(*state.seatings[:a], seating, *state.seatings[a + 1 :]))
         books, prior = kernels.Seating(*seating), self._prior_of(a)
-        kernels.learn(books, prior, x, y, self.max_components, self.opening, self.refreshes)
+        kernels.learn(books, prior, x, y, self.max_components, self.open_threshold, self.refreshes)
         if not finite_columns(seating.table, seating.table.shape[1]) and not self._mended(seating, a):
             give_up(given, backup, y)
         self._door.last = state

@@ -7,6 +7,7 @@ import numpy as np
 
 from polyarm.errors import require, require_count, require_number, require_pair, require_positive
 from polyarm.models.mixture import STICKS_LEFT, MixtureParams
+from polyarm.renaming import renamed
 from polyarm.types import Array, Rng
 
 Pair = tuple[float, float]
@@ -29,11 +30,12 @@ class RobustParams(NamedTuple):
     places: tuple[Array, ...]
 
 
+@renamed(centre_var="wide")
 @dataclass(frozen=True)
 class RobustMixture:
     """Rewards of all arms in standard units: scale 1 and median 0.
 
-    y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, wide I),  L = diag(lam2),
+    y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, centre_var I),  L = diag(lam2),
     s2_k ~ IG(noise_shape, b), or with probability wild_share IG(wild_shape, b): outliers of any size
     with lam2 ~ IG(arm_shape, arm_scale), rho ~ IG(part_shape, part_scale) or fixed at part_ratio where part_shape is 0,
     b ~ Gamma(noise_rate_shape, noise_rate), concentration ~ Gamma(*concentration_prior) or fixed where that is None.
@@ -54,7 +56,7 @@ class RobustMixture:
     part_ratio: Pair = (0.3, 0.1)
     part_shape: Pair = (1.0, 1.0)
     part_scale: Pair = (0.3, 0.1)
-    wide: float = 3.0
+    centre_var: float = 3.0
     noise_shape: float = 1.0
     noise_rate_shape: float = 1.0
     noise_rate: float = 1.0
@@ -76,7 +78,7 @@ class RobustMixture:
             require_pair(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
         for shape, scale in zip(self.part_shape, self.part_scale, strict=True):
             require(shape == 0 or scale > 0, "part_scale", "above 0 where part_shape is", self.part_scale)
-        for name in ("wide", "noise_shape", "noise_rate_shape", "noise_rate", "wild_shape", "concentration"):
+        for name in ("centre_var", "noise_shape", "noise_rate_shape", "noise_rate", "wild_shape", "concentration"):
             require_positive(getattr(self, name), name)
         require_number(self.wild_share, "wild_share", "a number from 0 to below 1", lambda v: 0 <= v < 1)
         for name in ("place_shape", "place_scale"):
@@ -107,7 +109,7 @@ class RobustMixture:
         for g in range(2):
             if self.part_shape[g] > 0:
                 ratio[g] = self.part_scale[g] / rng.standard_gamma(self.part_shape[g])
-        centre = np.sqrt(self.wide) * rng.standard_normal(self.n_features)
+        centre = np.sqrt(self.centre_var) * rng.standard_normal(self.n_features)
         scale = rng.standard_gamma(self.noise_rate_shape) / self.noise_rate
         prior = self.concentration_prior
         concentration = rng.gamma(prior[0], 1 / prior[1]) if prior else self.concentration

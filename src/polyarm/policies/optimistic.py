@@ -7,6 +7,7 @@ import numpy as np
 
 from polyarm.choosing import PolicyDefaults, best_of, one_at, win_shares
 from polyarm.errors import require_count, require_eligible, require_positive
+from polyarm.renaming import renamed
 from polyarm.types import AnyEngine, Array, Choice, IntArray, Mask, Rng
 
 
@@ -17,11 +18,12 @@ class OptimisticState(NamedTuple):
     pulls: IntArray
 
 
+@renamed(draw_scale="temper")
 @dataclass(frozen=True)
 class OptimisticSampling(PolicyDefaults[OptimisticState]):
     """Play the arm that is best in one joint posterior draw that was made hopeful, less wild, or both.
 
-    `optimism` lifts a draw below an arm's posterior mean to that mean (May et al. 2012); `temper` multiplies the draw's
+    `optimism` lifts a draw below an arm's posterior mean to that mean (May et al. 2012); `draw_scale` multiplies its
     distance from it; an arm with fewer than min(floor, t / (4 n_arms)) pulls after t rewards is pulled at once.
     `probabilities` counts the best in `n_draws` draws.
 
@@ -34,12 +36,12 @@ class OptimisticSampling(PolicyDefaults[OptimisticState]):
 
     engine: AnyEngine
     optimism: bool = True
-    temper: float = 0.85
+    draw_scale: float = 0.85
     floor: int = 0
     n_draws: int = 1000
 
     def __post_init__(self) -> None:
-        require_positive(self.temper, "temper")
+        require_positive(self.draw_scale, "draw_scale")
         require_count(self.floor, "floor", at_least=0)
         require_count(self.n_draws, "n_draws")
 
@@ -62,7 +64,7 @@ class OptimisticSampling(PolicyDefaults[OptimisticState]):
 
     def _draws(self, state: OptimisticState, context: Array, n_draws: int, rng: Rng) -> Array:
         expected = self.engine.expected_means(state.inner, context)
-        surprise = self.temper * (self.engine.draw_means(state.inner, context, n_draws, rng) - expected)
+        surprise = self.draw_scale * (self.engine.draw_means(state.inner, context, n_draws, rng) - expected)
         return np.asarray(expected + (np.maximum(surprise, 0.0) if self.optimism else surprise))
 
     def _neglected(self, state: OptimisticState, eligible: Mask | None) -> int | None:

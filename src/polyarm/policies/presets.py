@@ -35,6 +35,7 @@ from polyarm.policies.subsampling import RandomBlockDuels
 from polyarm.policies.thompson import ThompsonSampling
 from polyarm.policies.ucb_v import UCBV
 from polyarm.policies.uniform import Uniform
+from polyarm.renaming import renamed
 from polyarm.types import AnyPolicy
 
 NETWORKS = "polyarm.neural.presets"  # a layer above this one, so it is only ever loaded by name
@@ -63,6 +64,7 @@ def dirichlet(
     return ThompsonSampling(make_engine(engine, arms, **inference))
 
 
+@renamed(other_arm_moves="moves_elsewhere")
 def nonparametric(
     n_arms: int,
     context_dim: int,
@@ -71,7 +73,7 @@ def nonparametric(
     n_draws: int = 100,
     power: float = 2.0,
     moves: int = 32,
-    moves_elsewhere: int = 12,
+    other_arm_moves: int = 12,
     memory: int | None = None,
     half_life: float | None = None,
     **model: Any,
@@ -82,7 +84,7 @@ def nonparametric(
     bounds the state, `half_life` forgets: see RobustEngine.  `model` are the settings of RobustMixture.
     """
     mixture = RobustMixture(n_arms, context_dim, **model)
-    engine = KindsEngine(RobustEngine(mixture, moves, moves_elsewhere, memory=memory, half_life=half_life))
+    engine = KindsEngine(RobustEngine(mixture, moves, other_arm_moves, memory=memory, half_life=half_life))
     if require_name(explore, ("information", "optimistic", "thompson"), "explore") == "information":
         return InformationDirected(engine, n_draws, power=float(power))
     return ThompsonSampling(engine) if explore == "thompson" else OptimisticSampling(engine)
