@@ -17,6 +17,7 @@ from polyarm.kernels import sticks as kernels
 from polyarm.kernels._jit import plain
 from polyarm.kernels.sticks import (
     AT,
+    FIRST,
     HIGH,
     LAM_LOW,
     LATEST,
@@ -225,7 +226,7 @@ def expected_shared(sticks: Sticks, j: int, z: Array, gammas: Array) -> tuple[Ar
     there = sticks.sums[:, j, 0] > 0
     own = sticks.fits[there, j, :, D + 1].copy()
     own[:, -1] += own[:, : D - 1] @ sticks.columns[AT, : D - 1]
-    rate = 1 / min(max(sticks.sums[:, j, 0].sum(), 1.0), LATEST)
+    rate = 1 / (FIRST + min(sticks.sums[:, j, 0].sum(), LATEST))
     units, group = np.append(sticks.columns[UNIT, : D - 1], 1.0), np.array([0, 0, 1])
     spread = 1 / (1 / LAW[WIDE + group] + there.sum() / shared[1])
     mean = own.sum(axis=0) / shared[1] * spread
@@ -244,7 +245,7 @@ def expected_shared(sticks: Sticks, j: int, z: Array, gammas: Array) -> tuple[Ar
 
 
 @pytest.mark.parametrize("gammas", [(1.3, 0.7), (1e-9, 0.7), (1.3, 1e-9), (1e9, 1e9)])
-@pytest.mark.parametrize("n", [1.0, 20.0])
+@pytest.mark.parametrize("n", [1.0, 1000.0])
 def test_what_the_arms_share_has_its_conditionals(world: World, gammas: tuple[float, float], n: float) -> None:
     sticks = world.sticks
     sticks.sums[:, 1, 0] *= n  # beyond LATEST rewards the guess follows no faster

@@ -181,11 +181,10 @@ class KindsEngine:
     def _sticks(self, m: int, columns: Array) -> Sticks:
         A, D = self.n_arms, self.context_dim + 1
         sums = np.zeros((A, m, 1 + 2 * D + D * (D + 1)))
-        shape, scale, wide = self._law[:6].reshape(3, 2)
+        shape, scale = self._law[:4].reshape(2, 2)
         shared, guess = np.zeros((m, 2, D)), np.zeros((m, 2, D))
-        for each, extra in ((shared, 0.0), (guess, wide)):
-            spread = scale / shape + extra
-            each[:, 1, :-1], each[:, 1, -1] = spread
+        shared[:, 1, :-1], shared[:, 1, -1] = scale / shape
+        guess[:, 1] = 1.0  # what a specialist takes; the prior of what is learnt is far wider: decision 50
         sizes = np.zeros((A, 2), np.int64)
         return Sticks(sums, sums.copy(), np.zeros((A, m, D, D + 2)), shared, guess, columns, sizes)
 

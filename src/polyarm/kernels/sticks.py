@@ -15,7 +15,8 @@ sums (A, m, 1 + 2 D + 2 P)   of an arm and stick, P = D (D + 1) / 2 for the lowe
 kept                         the same, of the rewards that can move no more
 fits (A, m, D, D + 2)        factor of W + Lambda^-1 (lower triangle), then mode, then beta as last drawn
 shared (m, 2, D)             beta_0, its last entry the height at `at`, and the variances lam around it, without units
-guess (m, 2, D)              mean and variance of a new arm's beta, likewise: averages over the latest draws of shared
+guess (m, 2, D)              mean and variance of beta as the modes take them, likewise: at first N(0, 1), then
+                             averages over many of the latest draws of shared
 columns (6, D)               units, `at`, and the columns' sums;  sizes (A, 2)  rows that can move, next row
 data (N, D + 2 + 2 m)        rewards of one arm: f, y, kind, omega of every stick, eta of every stick
 law (8,)                     shape and scale of lam, variance `wide` of beta_0, largest lam, each for slopes and height
@@ -39,7 +40,8 @@ FAR = 9.0  # squared distance of a column's mean from 0, in variances, from whic
 CONSTANT = 1e-9  # a column whose variance is below this share of its squared mean is constant
 LAM_LOW = 1e-6  # no data reach this
 STEEP = 30.0  # |eta| at most: beyond it a probability is 0 or 1 to all digits that matter
-LATEST = 32.0  # draws of what the arms share that the guess is an average of
+FIRST = 2000.0  # draws of what the arms share that the guess counts for when nothing has been learnt yet
+LATEST = 2000.0  # draws that it is an average of besides
 STRIDE = 3.0  # Newton's step changes the log odds of no reward visited by more
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -251,7 +253,7 @@ def draw_shared(sticks: Sticks, j: int, law: Array, rng: Rng) -> None:
         n += sticks.sums[arm, j, 0]
         if sticks.sums[arm, j, 0] > 0.0:
             count += 1.0
-    rate = 1.0 / min(max(n, 1.0), LATEST)
+    rate = 1.0 / (FIRST + min(n, LATEST))
     for i in range(D):
         g = 0 if i < last else 1
         unit = sticks.columns[UNIT, i] if i < last else 1.0
