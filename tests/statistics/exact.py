@@ -1,41 +1,13 @@
 """The posterior over every partition of a few rewards, from textbook formulas that share no code with the kernels."""
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from polyarm.models import LinearMixture, NormalInverseGamma
-from polyarm.types import Array, IntArray
+from polyarm.types import Array
+from tests.reference import log_eppf, partitions
 
 Partition = tuple[int, ...]  # component of each reward, numbered in order of appearance
-
-
-def partitions(n: int) -> Iterator[Partition]:
-    """Every partition of n rewards."""
-    if n == 0:
-        yield ()
-        return
-    for head in partitions(n - 1):
-        for k in range(max(head, default=-1) + 2):
-            yield (*head, k)
-
-
-def canonical(labels: Sequence[int] | IntArray) -> Partition:
-    """Labels renumbered in order of appearance."""
-    seen: dict[int, int] = {}
-    return tuple(seen.setdefault(int(label), len(seen)) for label in labels)
-
-
-def log_eppf(counts: Sequence[int], concentration: float, discount: float) -> float:
-    """Log probability of a partition with these block sizes, seated one by one."""
-    n, total = 0, 0.0
-    for blocks, count in enumerate(counts):
-        for j in range(count):
-            mass = j - discount if j else concentration + blocks * discount
-            total += np.log(mass) - np.log(n + concentration) if n else 0.0
-            n += 1
-    return float(total)
 
 
 def log_evidence(x: Array, y: Array, base: NormalInverseGamma) -> float:

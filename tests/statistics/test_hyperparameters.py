@@ -13,7 +13,8 @@ from polyarm.kernels._jit import stream
 from polyarm.kernels.mixture.hyperparameters import MOST, redraw
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray
-from tests.statistics.exact import canonical, small_problem
+from tests.reference import canonical
+from tests.statistics.exact import small_problem
 from tests.statistics.mutants import seated
 from tests.statistics.test_calibration import contexts, fresh_rewards, model_of, sample_joint
 

@@ -93,7 +93,7 @@ def redraw_with(replaced: dict[str, Callable[..., Any]]) -> Redraw:
 
     def redraw(engine: GibbsEngine, state: GibbsState, rng: Rng) -> None:
         learn = (engine.learn_concentration is not None, engine.learn_discount is not None)
-        broken(state.tables, state.sizes, state.laws, engine._beliefs, *learn, rng)
+        broken(state.tables, state.sizes, state.laws, engine._hyperprior, *learn, rng)
 
     return redraw
 
@@ -117,7 +117,7 @@ def scale_target_without_normalisation(b: float, beliefs: Array, laws: Array, ta
 
 def redraw_scale_badly(engine: GibbsEngine, state: GibbsState, rng: Rng) -> None:
     broken = mutant(hyperparameters.redraw_scale, {"log_scale_target": scale_target_without_normalisation})
-    broken(state.tables, state.sizes, state.laws, engine._beliefs, rng)
+    broken(state.tables, state.sizes, state.laws, engine._hyperprior, rng)
     hyperparameters.rate_rewards(state.data[0], len(state.data[0]), engine._columns(state)[0], state.laws[0, 0])
 
 

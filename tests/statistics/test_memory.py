@@ -11,7 +11,8 @@ from polyarm.kernels.mixture.component import COUNT, MEAN, MOVES, SCALE, rebuild
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.policies import ThompsonSampling
 from polyarm.types import AnyPolicy, Array, Rng
-from tests.statistics.exact import Partition, canonical, excess_tv, posterior, small_problem
+from tests.reference import canonical
+from tests.statistics.exact import Partition, excess_tv, posterior, small_problem
 
 
 def stream_of(n: int, seed: int = 0) -> tuple[Array, Array]:

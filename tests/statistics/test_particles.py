@@ -9,7 +9,8 @@ from polyarm.kernels._jit import plain
 from polyarm.kernels.mixture import particles as kernels
 from polyarm.models import LinearMixture
 from polyarm.types import Array, IntArray
-from tests.statistics.exact import Partition, log_joint, log_joints, partitions, posterior, small_problem
+from tests.reference import partitions
+from tests.statistics.exact import Partition, log_joint, log_joints, posterior, small_problem
 from tests.statistics.test_calibration import (
     POINT,
     REJECTED,

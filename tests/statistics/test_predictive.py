@@ -16,7 +16,8 @@ from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamm
 from polyarm.types import AnyEngine, Array
 from tests.contracts.engines import ENGINES, ROBUST
 from tests.contracts.states import fed, rewards
-from tests.statistics.exact import log_eppf, log_evidence, log_joints, small_problem
+from tests.reference import log_eppf
+from tests.statistics.exact import log_evidence, log_joints, small_problem
 
 POINT = np.array([1.0, 0.7])
 GRID = np.linspace(-4.0, 4.0, 9)

@@ -11,7 +11,8 @@ from polyarm.inference.gibbs import GibbsState
 from polyarm.kernels._jit import plain
 from polyarm.kernels.mixture import split_merge as kernels
 from polyarm.types import Array, Rng
-from tests.statistics.exact import Partition, canonical, excess_tv, posterior, small_problem
+from tests.reference import canonical
+from tests.statistics.exact import Partition, excess_tv, posterior, small_problem
 
 Step = Callable[[GibbsEngine, GibbsState, Rng], GibbsState]
 

@@ -12,6 +12,7 @@ from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import backup_of, give_up
 from polyarm.inference.gibbs import FIRST_CAPACITY, REDRAW_EVERY, Priors, grown, prior_of, require_pair
 from polyarm.inference.predictive import student_mixture
+from polyarm.inference.slots import doubled_slots
 from polyarm.inference.state_checks import (
     require_at_places,
     require_components,
@@ -34,7 +35,7 @@ from polyarm.kernels.franchise.books import (
     new_dish_mass,
     new_table_mass,
 )
-from polyarm.kernels.mixture.component import COUNT
+from polyarm.kernels.mixture.component import COUNT, DISCOUNT, GAMMA, SHAPE
 from polyarm.kernels.mixture.finite import finite_columns
 from polyarm.kernels.mixture.gibbs import rebuild_components
 from polyarm.kernels.mixture.hyperparameters import redraw
@@ -111,15 +112,15 @@ def doubled(array: IntArray, axis: int = -1) -> IntArray:
     return np.ascontiguousarray(np.concatenate([array, np.zeros_like(array)], axis=axis))
 
 
-def redraw_concentration(counts: Sequence[IntArray], rule: Array, belief: tuple[float, float], rng: Rng) -> None:
+def redraw_concentration(counts: Sequence[IntArray], rule: Array, prior: tuple[float, float], rng: Rng) -> None:
     """Draw the concentration rule[0] given how many sit at each table of every restaurant; rule[1] is the discount."""
     tables = np.zeros((len(counts), 1, max(len(c) for c in counts)))
     sizes = np.array([[len(c)] for c in counts])
     laws = np.tile([0.0, 0.0, *rule], (len(counts), 1))
     for table, sitting in zip(tables, counts, strict=True):
         table[COUNT, : len(sitting)] = sitting
-    redraw(tables, sizes, laws, np.array([*belief, 1.0, 1.0]), True, False, stream(rng))
-    rule[0] = laws[0, 2]
+    redraw(tables, sizes, laws, np.array([*prior, 1.0, 1.0]), True, False, stream(rng))
+    rule[0] = laws[0, GAMMA]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ class HierarchicalEngine:
         require_count(self.table_moves, "table_moves", at_least=0)
         model = self.model
         columns, roots, laws = prior_of([LinearMixture(model.base)])
-        laws[0, 2:] = 0.0  # masses are those of tables, not of rewards
+        laws[0, [GAMMA, DISCOUNT]] = 0.0  # masses are those of tables, not of rewards
         object.__setattr__(self, "_prior", Priors(columns[0], roots[0], laws[0]))
         for name in ("concentration", "shared_concentration"):
             if getattr(self, f"learn_{name}") is not None:
@@ -214,9 +215,7 @@ class HierarchicalEngine:
 
     def _with_room(self, state: FranchiseState) -> FranchiseState:
         if state.size[0] + 2 > state.dishes.shape[1]:
-            capacity = state.dishes.shape[1]
-            labels = doubled(state.labels)
-            labels[:, capacity:] = np.arange(capacity, 2 * capacity)
+            labels = doubled_slots(state.labels)
             state = state._replace(dishes=grown(state.dishes), labels=labels, menu=doubled(state.menu))
         if state.arms[:, SEEN].max() == state.dish.shape[1]:
             state = state._replace(dish=doubled(state.dish), guests=doubled(state.guests))
@@ -348,7 +347,7 @@ class HierarchicalEngine:
         seated = np.bincount(at, state.guests[a, used] - rules.discount, minlength=n_dishes + 1)
         new = new_table_mass(rules, int(state.arms[a, TABLES]), n_dishes)
         places = np.column_stack([state.dishes[:, :n_dishes], self._prior.columns])
-        return student_mixture(places, seated + new * menu / menu.sum(), self._prior.laws[0], x)
+        return student_mixture(places, seated + new * menu / menu.sum(), self._prior.laws[SHAPE], x)
 
     def draw_densities(
         self, state: FranchiseState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng

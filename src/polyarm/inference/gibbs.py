@@ -22,12 +22,13 @@ from polyarm.inference.failure import backup_of, give_up
 from polyarm.inference.migration import fit_memory, memory_fits
 from polyarm.inference.predictive import process_mixture
 from polyarm.inference.rules import Budget, Sweeps
+from polyarm.inference.slots import doubled_slots, slots_in_order
 from polyarm.inference.state_checks import require_components, require_numbers, require_roots, require_seating
 from polyarm.kernels._jit import stream
 from polyarm.kernels.linalg.root import absorb
 from polyarm.kernels.mixture import gibbs as kernels
 from polyarm.kernels.mixture import means
-from polyarm.kernels.mixture.component import LANES, LOG_DET, MEAN, SCALE, n_rows
+from polyarm.kernels.mixture.component import DISCOUNT, GAMMA, LANES, LOG_DET, MEAN, NOISE, SCALE, SHAPE, n_rows
 from polyarm.kernels.mixture.finite import finite_components
 from polyarm.kernels.mixture.forgetting import forget
 from polyarm.kernels.mixture.hyperparameters import MOST, rate_rewards, redraw, redraw_scale
@@ -115,9 +116,7 @@ def grown(array: Array, axis: int = -1) -> Array:
 def with_room_for_component(state: GibbsState, roots: Array) -> GibbsState:
     """The state with twice the slots for components; new slots carry new labels and start from the prior's roots."""
     capacity = state.tables.shape[2]
-    labels = np.concatenate([state.labels, state.labels + capacity], axis=2)
-    labels[:, :, capacity:] = np.arange(capacity, 2 * capacity)
-    state = state._replace(tables=grown(state.tables), labels=np.ascontiguousarray(labels))
+    state = state._replace(tables=grown(state.tables), labels=doubled_slots(state.labels))
     if state.roots.shape[1] > 1:
         state = state._replace(roots=np.concatenate([state.roots, repeated(roots, capacity)], axis=1))
     return state
@@ -178,7 +177,7 @@ class GibbsEngine:
     memory: int | None = None
     half_life: float | None = None
     _prior: Priors = field(init=False, repr=False)
-    _beliefs: Array = field(init=False, repr=False)
+    _hyperprior: Array = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
@@ -191,22 +190,23 @@ class GibbsEngine:
         if self.half_life is not None:
             require_positive(self.half_life, "half_life")
         object.__setattr__(self, "_prior", prior_of(self.arms))
-        object.__setattr__(self, "_beliefs", self._checked_beliefs())
+        object.__setattr__(self, "_hyperprior", self._checked_hyperprior())
 
-    def _checked_beliefs(self) -> Array:
-        beliefs = [require_pair(self.learn_concentration, "learn_concentration")]
-        beliefs += [require_pair(self.learn_discount, "learn_discount"), require_pair(self.learn_scale, "learn_scale")]
+    def _checked_hyperprior(self) -> Array:
+        pairs = [require_pair(self.learn_concentration, "learn_concentration")]
+        pairs += [require_pair(self.learn_discount, "learn_discount"), require_pair(self.learn_scale, "learn_scale")]
         if self.learn_concentration or self.learn_discount:
-            laws = self._prior.laws[:, 2:]
+            laws = self._prior.laws[:, [GAMMA, DISCOUNT]]
+            concentration, discount = laws[0]
             require(bool((laws == laws[0]).all()), "arms", "of one concentration and discount to learn them", laws)
-            require(bool(laws[0, 1] >= 0), "arms", "infinite mixtures to learn their seating", laws[0])
-            require(bool(laws[0, 0] > 0), "concentration", "above 0 to learn it", laws[0, 0])
+            require(bool(discount >= 0), "arms", "infinite mixtures to learn their seating", laws[0])
+            require(bool(concentration > 0), "concentration", "above 0 to learn it", concentration)
         if self.learn_discount:
-            require(bool(0 < laws[0, 1] < MOST), "discount", f"between 0 and {MOST} to begin learning", laws[0, 1])
+            require(bool(0 < discount < MOST), "discount", f"between 0 and {MOST} to begin learning", discount)
         if self.learn_scale:
-            scales = self._prior.laws[:, 1]
+            scales = self._prior.laws[:, NOISE]
             require(bool((scales == scales[0]).all()), "arms", "of one prior_scale to learn it", scales)
-        return np.concatenate(beliefs)
+        return np.concatenate(pairs)
 
     @property
     def n_arms(self) -> int:
@@ -257,7 +257,8 @@ class GibbsEngine:
             self.learn_concentration is not None,
             self.learn_discount is not None,
         )
-        inside = (state.laws[:, 1] > 0) & (state.laws[:, 2] > -state.laws[:, 3]) & (state.laws[:, 3] < 1)
+        _, scale, concentration, discount = state.laws.T
+        inside = (scale > 0) & (concentration > -discount) & (discount < 1)
         same = (state.laws == laws) | (learned & inside[:, None])
         require(bool(same.all()), "state.laws", "the models' where they are not learned", state.laws[~same.all(axis=1)])
 
@@ -316,7 +317,7 @@ class GibbsEngine:
         columns = self._prior.columns
         if self.learn_scale is not None:
             columns = columns.copy()
-            columns[:, SCALE] = state.laws[:, 1]
+            columns[:, SCALE] = state.laws[:, NOISE]
         return columns
 
     def _with_room(self, state: GibbsState, arm: int) -> GibbsState:
@@ -358,11 +359,11 @@ class GibbsEngine:
             self._door.check(self, state)
         learn = (self.learn_concentration is not None, self.learn_discount is not None)
         if any(learn):
-            redraw(state.tables, state.sizes, state.laws, self._beliefs, *learn, stream(rng))
+            redraw(state.tables, state.sizes, state.laws, self._hyperprior, *learn, stream(rng))
         if self.learn_scale is not None:
-            redraw_scale(state.tables, state.sizes, state.laws, self._beliefs, stream(rng))
+            redraw_scale(state.tables, state.sizes, state.laws, self._hyperprior, stream(rng))
             for data, size, column, law in zip(state.data, state.sizes, self._columns(state), state.laws, strict=True):
-                rate_rewards(data, size[ROWS], column, law[0])
+                rate_rewards(data, size[ROWS], column, law[SHAPE])
 
     def fade(self, state: GibbsState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
@@ -484,8 +485,7 @@ class GibbsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         require_arm(arm, self.n_arms)
-        n, first = state.sizes[arm, ROWS], state.sizes[arm, NEXT]
-        return np.asarray(state.labels[arm, 1][np.roll(state.seats[arm][:n], -first)])
+        return slots_in_order(state.labels[arm], state.sizes[arm], state.seats[arm])
 
     def predictive(self, state: GibbsState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context, given the seating."""

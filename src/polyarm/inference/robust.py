@@ -22,8 +22,9 @@ from polyarm.inference.failure import backup_of, give_up
 from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room_for_reward
 from polyarm.inference.migration import memory_fits
 from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
+from polyarm.inference.slots import doubled_slots, slots_in_order
 from polyarm.kernels._jit import plain, stream
-from polyarm.kernels.mixture.records import NEXT, ROWS
+from polyarm.kernels.mixture.records import NEXT
 from polyarm.kernels.robust import draws, predict, records, units
 from polyarm.kernels.robust import update as kernels
 from polyarm.kernels.robust.component import VAR, n_rows
@@ -111,10 +112,7 @@ def _ratio(a: float, b: float) -> float:
 
 def with_room_for_component(state: RobustState) -> RobustState:
     """The state with twice the slots for components; new slots carry new labels."""
-    capacity = state.tables.shape[2]
-    labels = np.concatenate([state.labels, state.labels], axis=2)
-    labels[:, :, capacity:] = np.arange(capacity, 2 * capacity)
-    return state._replace(tables=grown(state.tables), labels=np.ascontiguousarray(labels))
+    return state._replace(tables=grown(state.tables), labels=doubled_slots(state.labels))
 
 
 @renamed(other_arm_moves="moves_elsewhere")
@@ -174,8 +172,8 @@ class RobustEngine:
         shared.arm_var[:] = np.divide(model.arm_scale, model.arm_shape)
         shared.part_ratio[:] = model.part_ratio
         shared.noise_scale = model.noise_rate_shape / model.noise_rate
-        prior = model.concentration_prior
-        shared.concentration = prior[0] / prior[1] if prior else model.concentration
+        shape, rate = model.concentration_prior or (model.concentration, 1.0)
+        shared.concentration = shape / rate
         shared.reward_square = 1.0
         if model.intercept:
             shared.location_var = model.place_scale / (model.place_shape or 1.0)
@@ -260,7 +258,8 @@ class RobustEngine:
         return state, stage == DONE
 
     def _books(self, state: RobustState) -> Books:
-        return Books(*state[:7], self._hyperprior)
+        arms = (state.tables, state.labels, state.sizes, state.centres)
+        return Books(*arms, state.hyper, state.columns, state.reservoir, self._hyperprior)
 
     def _with_room(self, state: RobustState, arm: int) -> RobustState:
         if state.sizes[arm, NEXT] == len(state.seats[arm]):
@@ -357,12 +356,11 @@ class RobustEngine:
         return state.sizes[:, 0].copy()
 
     def assignments(self, state: RobustState, arm: int) -> IntArray:
-        """Component of each of an arm's rewards that can still move, oldest first, numbered 0, 1, ... by place."""
+        """Component of each of an arm's rewards that can still move, oldest first, numbered 0, 1, ... by slot."""
         if state is not self._door.last:
             self._door.check(self, state)
         require_arm(arm, self.n_arms)
-        n, first = state.sizes[arm, ROWS], state.sizes[arm, NEXT]
-        return np.asarray(state.labels[arm, 1][np.roll(state.seats[arm][:n], -first)])
+        return slots_in_order(state.labels[arm], state.sizes[arm], state.seats[arm])
 
     def predictive(self, state: RobustState, context: Array, arm: int) -> StudentMixture:
         """Posterior predictive distribution of an arm's next reward in this context, given the state.

@@ -111,7 +111,7 @@ class BnnAlpha(Settings):
     sites: str = "faithful"
 
     @property
-    def adam(self) -> optax.GradientTransformation:
+    def optimizer(self) -> optax.GradientTransformation:
         """The optimiser."""
         return make_optimizer(self.rule, self.learning_rate, self.lr_decay)
 
@@ -122,7 +122,7 @@ class BnnAlpha(Settings):
         beliefs = Beliefs(
             initial_belief(self.shape, weights), start, jnp.float32(0.05) * draw_normals(log_sds, (self.n_arms,)) - 5
         )
-        return AlphaModel(beliefs, self.adam.init(beliefs))
+        return AlphaModel(beliefs, self.optimizer.init(beliefs))
 
     def scores(self, model: AlphaModel, data: Data, n: jax.Array, inputs: jax.Array, key: jax.Array) -> jax.Array:
         """Predicted rewards of one network drawn from the belief."""
@@ -150,10 +150,10 @@ class BnnAlpha(Settings):
         rows, noise = jax.random.split(key)
         batch = take(data, draw_rows(rows, n, self.batch_size))
         gradient = jax.grad(energy)(model.beliefs, batch, self.noise(noise), n, self)
-        change, optimizer = self.adam.update(gradient, model.optimizer)
+        change, optimizer = self.optimizer.update(gradient, model.optimizer)
         return AlphaModel(optax.apply_updates(model.beliefs, change), optimizer)
 
     def workspace(self, capacity: int) -> int:
         """Bytes of one realisation's minibatch under all draws, both passes."""
         per_row = 4 * self.n_hidden + 3 * self.n_arms
-        return 4 * self.n_draws * (512 * per_row + 4 * self.n_hidden * (self.context_dim + self.n_arms))
+        return 4 * self.n_draws * (self.batch_size * per_row + 4 * self.n_hidden * (self.context_dim + self.n_arms))

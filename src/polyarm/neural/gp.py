@@ -160,7 +160,7 @@ class MultitaskGp:
         return jnp.float64
 
     @property
-    def adam(self) -> optax.GradientTransformation:
+    def optimizer(self) -> optax.GradientTransformation:
         """The optimiser."""
         return optax.adam(self.learning_rate)
 
@@ -172,7 +172,7 @@ class MultitaskGp:
     def init(self, key: jax.Array) -> Process:
         """Fresh hyper-parameters and no data."""
         hyper = initial_hyper(self.context_dim, self.n_arms, self.n_latent, key)
-        return Process(hyper, hyper, self.adam.init(hyper), jnp.zeros(2, jnp.uint32))
+        return Process(hyper, hyper, self.optimizer.init(hyper), jnp.zeros(2, jnp.uint32))
 
     def resampled(self, n: int) -> bool:
         """Whether a batch of this capacity is a bootstrap for certain, so that it holds few distinct rows."""
@@ -223,7 +223,7 @@ class MultitaskGp:
         batch = self.batch(data, n, key)
         blocks = self.n_blocks(n, len(data.arms))
         gradient = objective_gradient(model.hyper, arm_scales(batch, self.spread), batch, blocks)
-        change, optimizer = self.adam.update(gradient, model.optimizer)
+        change, optimizer = self.optimizer.update(gradient, model.optimizer)
         hyper = optax.apply_updates(model.hyper, change)
         return Process(hyper, model.hyper, optimizer, jax.random.key_data(key))
 

@@ -110,14 +110,14 @@ class BnnVariational(Settings):
     rule: str = "adam"
 
     @property
-    def adam(self) -> optax.GradientTransformation:
+    def optimizer(self) -> optax.GradientTransformation:
         """The optimiser."""
         return make_optimizer(self.rule, self.learning_rate, self.lr_decay)
 
     def init(self, key: jax.Array) -> Variational:
         """Fresh belief."""
         belief = initial_belief(self.shape, key)
-        return Variational(belief, self.adam.init(belief))
+        return Variational(belief, self.optimizer.init(belief))
 
     def scores(self, model: Variational, data: Data, n: jax.Array, inputs: jax.Array, key: jax.Array) -> jax.Array:
         """Predicted rewards of one network drawn from the belief."""
@@ -139,9 +139,9 @@ class BnnVariational(Settings):
         batch = take(data, draw_rows(rows, n, self.batch_size))
         noise = Noise(draw_normals(hidden, (self.batch_size, self.n_hidden)), draw_normals(played, (self.batch_size,)))
         gradient = jax.grad(loss)(model.belief, batch, noise, n, self.noise_sd)
-        change, optimizer = self.adam.update(gradient, model.optimizer)
+        change, optimizer = self.optimizer.update(gradient, model.optimizer)
         return Variational(optax.apply_updates(model.belief, change), optimizer)
 
     def workspace(self, capacity: int) -> int:
         """Bytes of one realisation's minibatch with its noise and both passes."""
-        return 4 * 512 * (12 * self.n_hidden + 2 * self.context_dim + 6 * self.n_arms + 8)
+        return 4 * self.batch_size * (12 * self.n_hidden + 2 * self.context_dim + 6 * self.n_arms + 8)

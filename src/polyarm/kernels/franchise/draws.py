@@ -13,6 +13,7 @@ from polyarm.kernels._jit import Stream, generator, kernel, loop, step
 from polyarm.kernels.franchise.books import REWARDS, SEEN, TABLES, Dishes, Franchise, n_tables_of_all
 from polyarm.kernels.mixture.component import COUNT, NOISE, SCALE, SHAPE
 from polyarm.kernels.mixture.means import MAX_STICKS, TAIL, add_normal, draw_stick, locate
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.types import Array, Rng
 
 
@@ -34,7 +35,7 @@ class Menu(NamedTuple):
 @kernel
 def predict_dishes(dishes: Dishes, x: Array) -> Seen:
     """What the dishes say in this context."""
-    K = dishes.size[0]
+    K = dishes.size[K_USED]
     m, q = np.empty(K + 1), np.empty(K + 1)
     locate(dishes.components, K, x, m, q)
     locate(dishes.prior.reshape(-1, 1), 1, x, m[K:], q[K:])
@@ -44,7 +45,7 @@ def predict_dishes(dishes: Dishes, x: Array) -> Seen:
 @kernel
 def blank_menu(dishes: Dishes) -> Menu:
     """Room for a draw."""
-    room = dishes.size[0] + MAX_STICKS + 1
+    room = dishes.size[K_USED] + MAX_STICKS + 1
     return Menu(np.empty(room), np.empty(room), np.empty(room))
 
 
@@ -59,7 +60,7 @@ def draw_dish(m: float, q: float, a: float, b: float, k: int, menu: Menu, rng: R
 def draw_menu(franchise: Franchise, seen: Seen, menu: Menu, rng: Rng) -> int:
     """Write a posterior draw of the menu: dishes in use, then unseen ones; return how many."""
     dishes, rules = franchise.dishes, franchise.rules
-    T, K, law = dishes.components, dishes.size[0], dishes.law
+    T, K, law = dishes.components, dishes.size[K_USED], dishes.law
     new = rules.shared_concentration + K * rules.shared_discount
     total = 0.0
     for k in range(K):
@@ -163,7 +164,7 @@ def draw_densities(franchise: Franchise, x: Array, a: int, grid: Array, out: Arr
 def expected_means(franchise: Franchise, x: Array, out: Array) -> None:
     """Fill out (n_arms,) with the posterior expectation of every arm's mean given the seating."""
     dishes, tables, rules = franchise.dishes, franchise.tables, franchise.rules
-    K, m = dishes.size[0], predict_dishes(dishes, x).m
+    K, m = dishes.size[K_USED], predict_dishes(dishes, x).m
     ordered = (rules.shared_concentration + K * rules.shared_discount) * m[K]
     for k in range(K):
         ordered += (tables.menu[dishes.labels[0, k]] - rules.shared_discount) * m[k]

@@ -38,7 +38,7 @@ from polyarm.kernels.mixture.component import (
     residuals,
 )
 from polyarm.kernels.mixture.gibbs import add, remove
-from polyarm.kernels.mixture.records import EVER, NEXT, ROWS, Arm, close_slot, open_slot
+from polyarm.kernels.mixture.records import EVER, K_USED, NEXT, ROWS, Arm, close_slot, open_slot
 from polyarm.kernels.mixture.seating import draw_index
 from polyarm.types import Array, IntArray, Rng
 
@@ -72,7 +72,7 @@ def strike_off(dishes: Dishes, k: int) -> None:
 def create_dish(franchise: Franchise) -> None:
     """Put a new dish on the menu, at the next place and at no table yet."""
     dishes = franchise.dishes
-    K = dishes.size[0]
+    K = dishes.size[K_USED]
     open_slot(dishes.components, dishes.labels[0], dishes.labels[1], dishes.size, dishes.prior)
     franchise.tables.menu[dishes.labels[0, K]] = 0
 
@@ -96,7 +96,7 @@ def leave(franchise: Franchise, i: int, room: Room) -> None:
 @step
 def log_dishes(dishes: Dishes, data: Array, i: int, room: Room) -> None:
     """Write the log predictive density of reward i under every dish."""
-    T, K = dishes.components, dishes.size[0]
+    T, K = dishes.components, dishes.size[K_USED]
     s, e = room.s, room.e
     residuals(T, K, data, i, s, e)
     for k in range(K):
@@ -107,7 +107,7 @@ def log_dishes(dishes: Dishes, data: Array, i: int, room: Room) -> None:
 @loop
 def weigh(franchise: Franchise, a: int, fit: Array, new: float, logw: Array) -> None:
     """Write the log weights: tables of arm a, then a new table with each dish, then one with a new dish."""
-    label, place, K = franchise.dishes.labels[0], franchise.dishes.labels[1], franchise.dishes.size[0]
+    label, place, K = franchise.dishes.labels[0], franchise.dishes.labels[1], franchise.dishes.size[K_USED]
     tables, rules = franchise.tables, franchise.rules
     seen = tables.arms[a, SEEN]
     for t in range(seen):
@@ -123,7 +123,7 @@ def weigh(franchise: Franchise, a: int, fit: Array, new: float, logw: Array) -> 
 def sit(franchise: Franchise, i: int, room: Room, rng: Rng) -> None:
     """Draw table and dish of reward i, which sits nowhere."""
     dishes, rewards, tables = franchise.dishes, franchise.rewards, franchise.tables
-    a, K = rewards.arm_of[i], dishes.size[0]
+    a, K = rewards.arm_of[i], dishes.size[K_USED]
     seen = tables.arms[a, SEEN]
     log_dishes(dishes, rewards.data, i, room)
     weigh(franchise, a, room.fit, rewards.data[i, rewards.data.shape[1] - 1], room.logw)
@@ -188,7 +188,7 @@ def change_dish(franchise: Franchise, a: int, t: int, rng: Rng) -> None:
     tables, rules, label = franchise.tables, franchise.rules, franchise.dishes.labels[0]
     v = np.empty(franchise.rewards.data.shape[1] - 2)
     block = send_back(franchise, a, t, v)
-    K = franchise.dishes.size[0]
+    K = franchise.dishes.size[K_USED]
     logw = np.empty(K + 1)
     for k in range(K):
         logw[k] = log_mass(tables.menu[label[k]] - rules.shared_discount) + log_block(franchise, k, block)

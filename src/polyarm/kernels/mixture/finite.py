@@ -6,6 +6,7 @@ T (rows, C)  components, side by side (component.py);  K  components in use
 
 from polyarm.kernels._jit import kernel, loop
 from polyarm.kernels.mixture.component import LOG_DET, MEAN, SCALE
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.types import Array, IntArray
 
 
@@ -24,4 +25,4 @@ def finite_columns(T: Array, K: int) -> bool:
 @kernel
 def finite_components(tables: Array, sizes: IntArray, arm: int) -> bool:
     """Whether the components in use of an arm are finite."""
-    return finite_columns(tables[arm], sizes[arm, 0])
+    return finite_columns(tables[arm], sizes[arm, K_USED])

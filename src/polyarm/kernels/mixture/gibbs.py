@@ -242,7 +242,7 @@ def rebuild_components(books: Books, arm: int) -> None:
 def log_joint(tables: Array, sizes: IntArray, priors: Array, laws: Array, arm: int) -> float:
     """Log joint density of the arm's rewards and their seating, p(y | z) p(z)."""
     T, law = tables[arm], laws[arm]
-    total = log_partition(T[COUNT], sizes[arm, 0], law[GAMMA], law[DISCOUNT])
-    for k in range(sizes[arm, 0]):
+    total = log_partition(T[COUNT], sizes[arm, K_USED], law[GAMMA], law[DISCOUNT])
+    for k in range(sizes[arm, K_USED]):
         total += log_evidence(T, k, priors[arm], law[SHAPE])
     return total

@@ -4,7 +4,7 @@ K_a, n_a   components and rewards of arm a (n_a is soft when rewards fade)
 c          concentration, prior Gamma(shape, rate)
 d          discount, prior Beta(alpha, beta) cut off at MOST
 b          scale b0 of the base measure's inverse gamma, prior Gamma(shape, rate);  component k has scale b + D_k
-laws       (A, 4)  a0, b, c, d of every arm;  beliefs (6,)  shape, rate, alpha, beta, shape of b, rate of b
+laws       (A, 4)  a0, b, c, d of every arm;  hyperprior (6,)  shape, rate, alpha, beta, shape of b, rate of b
 which      what a slice moves: CONCENTRATION (in log c), DISCOUNT (in logit d) or BASE_SCALE (in log b)
 
 d = 0:  eta_a ~ Beta(c + 1, n_a),  s_a ~ Bernoulli(n_a / (n_a + c)),
@@ -27,9 +27,11 @@ from polyarm.kernels.mixture.component import (
     prior_log_predictive,
 )
 from polyarm.kernels.mixture.means import n_held
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.mixture.seating import log_partition
 from polyarm.types import Array, IntArray, Rng
 
+C_SHAPE, C_RATE, D_ALPHA, D_BETA, B_SHAPE, B_RATE = 0, 1, 2, 3, 4, 5  # entries of a hyperprior
 OF_CONCENTRATION, OF_DISCOUNT, OF_SCALE = 0, 1, 2  # what a slice is drawn of
 MOST = 0.95  # a larger discount makes stick-breaking endless
 STEP = 1.5  # first width of a slice in log c, logit d or log b
@@ -41,7 +43,7 @@ CLOSED = 1e-12  # a slice this narrow holds nothing but the point itself
 def draw_concentration(c: float, shape: float, rate: float, tables: Array, sizes: IntArray, rng: Rng) -> float:
     """Escobar and West's draw of c for discount 0."""
     for arm in range(sizes.shape[0]):
-        K = sizes[arm, 0]
+        K = sizes[arm, K_USED]
         if K > 0:
             n = n_held(tables[arm], K)
             rate -= math.log(rng.beta(c + 1.0, n))
@@ -50,59 +52,59 @@ def draw_concentration(c: float, shape: float, rate: float, tables: Array, sizes
 
 
 @kernel
-def log_target(c: float, d: float, beliefs: Array, tables: Array, sizes: IntArray) -> float:
+def log_target(c: float, d: float, hyperprior: Array, tables: Array, sizes: IntArray) -> float:
     """Log density of (log c, logit d) given the seating; a term that is not learned is a constant."""
     if not (0.0 <= d < MOST and c > 0.0):
         return -math.inf
-    total = beliefs[0] * math.log(c) - beliefs[1] * c
+    total = hyperprior[C_SHAPE] * math.log(c) - hyperprior[C_RATE] * c
     if d > 0.0:
-        total += beliefs[2] * math.log(d) + beliefs[3] * math.log1p(-d)
+        total += hyperprior[D_ALPHA] * math.log(d) + hyperprior[D_BETA] * math.log1p(-d)
     for arm in range(sizes.shape[0]):
-        if sizes[arm, 0] > 0:
-            total += log_partition(tables[arm, COUNT], sizes[arm, 0], c, d)
+        if sizes[arm, K_USED] > 0:
+            total += log_partition(tables[arm, COUNT], sizes[arm, K_USED], c, d)
     return total
 
 
 @kernel
-def log_scale_target(b: float, beliefs: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
+def log_scale_target(b: float, hyperprior: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
     """Log density of log b given the seating; tables hold the scales that belong to the present one, laws[:, NOISE]."""
-    total = beliefs[4] * math.log(b) - beliefs[5] * b
+    total = hyperprior[B_SHAPE] * math.log(b) - hyperprior[B_RATE] * b
     for arm in range(sizes.shape[0]):
         a0 = laws[arm, SHAPE]
-        for k in range(sizes[arm, 0]):
+        for k in range(sizes[arm, K_USED]):
             D = max(tables[arm, SCALE, k] - laws[arm, NOISE], 0.0)
             total += a0 * math.log(b) - (a0 + 0.5 * tables[arm, COUNT, k]) * math.log(b + D)
     return total
 
 
 @kernel
-def target_at(u: float, which: int, beliefs: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
+def target_at(u: float, which: int, hyperprior: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
     """The target where u is the new log c, logit d or log b and the others are as in laws."""
     if which == OF_SCALE:
-        return log_scale_target(math.exp(u), beliefs, laws, tables, sizes)
+        return log_scale_target(math.exp(u), hyperprior, laws, tables, sizes)
     if which == OF_DISCOUNT:
-        return log_target(laws[0, GAMMA], 1.0 / (1.0 + math.exp(-u)), beliefs, tables, sizes)
-    return log_target(math.exp(u), laws[0, DISCOUNT], beliefs, tables, sizes)
+        return log_target(laws[0, GAMMA], 1.0 / (1.0 + math.exp(-u)), hyperprior, tables, sizes)
+    return log_target(math.exp(u), laws[0, DISCOUNT], hyperprior, tables, sizes)
 
 
 @kernel
-def draw_slice(u: float, which: int, beliefs: Array, laws: Array, tables: Array, sizes: IntArray, rng: Rng) -> float:
+def draw_slice(u: float, which: int, hyperprior: Array, laws: Array, tables: Array, sizes: IntArray, rng: Rng) -> float:
     """A slice move of u, by stepping out and shrinking in."""
-    level = target_at(u, which, beliefs, laws, tables, sizes) + math.log(rng.random())
+    level = target_at(u, which, hyperprior, laws, tables, sizes) + math.log(rng.random())
     low = u - STEP * rng.random()
     high = low + STEP
     up = int(rng.random() * MAX_STEPS)
     for _ in range(MAX_STEPS - 1 - up):
-        if target_at(low, which, beliefs, laws, tables, sizes) <= level:
+        if target_at(low, which, hyperprior, laws, tables, sizes) <= level:
             break
         low -= STEP
     for _ in range(up):
-        if target_at(high, which, beliefs, laws, tables, sizes) <= level:
+        if target_at(high, which, hyperprior, laws, tables, sizes) <= level:
             break
         high += STEP
     while True:
         new = low + (high - low) * rng.random()
-        if target_at(new, which, beliefs, laws, tables, sizes) > level:
+        if target_at(new, which, hyperprior, laws, tables, sizes) > level:
             return new
         if high - low < CLOSED:
             return u
@@ -117,7 +119,7 @@ def redraw(
     tables: Array,
     sizes: IntArray,
     laws: Array,
-    beliefs: Array,
+    hyperprior: Array,
     learn_concentration: bool,
     learn_discount: bool,
     source: Stream,
@@ -127,25 +129,25 @@ def redraw(
     if learn_concentration:
         c = laws[0, GAMMA]
         if laws[0, DISCOUNT] == 0.0:
-            laws[:, GAMMA] = draw_concentration(c, beliefs[0], beliefs[1], tables, sizes, rng)
+            laws[:, GAMMA] = draw_concentration(c, hyperprior[C_SHAPE], hyperprior[C_RATE], tables, sizes, rng)
         else:
-            laws[:, GAMMA] = math.exp(draw_slice(math.log(c), OF_CONCENTRATION, beliefs, laws, tables, sizes, rng))
+            laws[:, GAMMA] = math.exp(draw_slice(math.log(c), OF_CONCENTRATION, hyperprior, laws, tables, sizes, rng))
     if learn_discount:
         d = laws[0, DISCOUNT]
-        u = draw_slice(math.log(d / (1.0 - d)), OF_DISCOUNT, beliefs, laws, tables, sizes, rng)
+        u = draw_slice(math.log(d / (1.0 - d)), OF_DISCOUNT, hyperprior, laws, tables, sizes, rng)
         laws[:, DISCOUNT] = 1.0 / (1.0 + math.exp(-u))
         for arm in range(sizes.shape[0]):
-            for k in range(sizes[arm, 0]):
+            for k in range(sizes[arm, K_USED]):
                 cache_constants(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
 
 
 @kernel
-def redraw_scale(tables: Array, sizes: IntArray, laws: Array, beliefs: Array, source: Stream) -> None:
+def redraw_scale(tables: Array, sizes: IntArray, laws: Array, hyperprior: Array, source: Stream) -> None:
     """Draw the scale of the base measure again, for all arms; the rewards' prior densities are then out of date."""
-    u = draw_slice(math.log(laws[0, NOISE]), OF_SCALE, beliefs, laws, tables, sizes, generator(source))
+    u = draw_slice(math.log(laws[0, NOISE]), OF_SCALE, hyperprior, laws, tables, sizes, generator(source))
     b = math.exp(u)
     for arm in range(sizes.shape[0]):
-        for k in range(sizes[arm, 0]):
+        for k in range(sizes[arm, K_USED]):
             tables[arm, SCALE, k] = b + max(tables[arm, SCALE, k] - laws[arm, NOISE], 0.0)
             cache_constants(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
         laws[arm, NOISE] = b

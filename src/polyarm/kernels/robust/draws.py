@@ -10,6 +10,7 @@ import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel
 from polyarm.kernels.mixture.means import add_normal, room_for
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.objectives import UTILITY, Functional, Parts, worth
 from polyarm.kernels.robust.component import VAR
 from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, blank_view, look_at
@@ -21,7 +22,7 @@ from polyarm.types import Array, Rng
 @kernel
 def view_of(arms: Arms, arm: int, x: Array) -> View:
     """The arm in this context."""
-    view = blank_view(arms.sizes[arm, 0] + 1, n_features(arms))
+    view = blank_view(arms.sizes[arm, K_USED] + 1, n_features(arms))
     posterior = Posterior(arms.components, arms.sizes, arms.centres, arms.shared, arms.features)
     with_intercept(x, arms.features, view.x)
     look_at(posterior, arm, view)
@@ -31,7 +32,7 @@ def view_of(arms: Arms, arm: int, x: Array) -> View:
 @kernel
 def draw_mixture(arms: Arms, arm: int, view: View, parts: Parts, rng: Rng) -> int:
     """Write a draw of the arm's distribution, and return its number of components."""
-    K, shared, prior = arms.sizes[arm, 0], arms.shared, arms.prior
+    K, shared, prior = arms.sizes[arm, K_USED], arms.shared, arms.prior
     gamma, b, origin = shared.concentration, shared.noise_scale, shared.origin
     total = 0.0
     for k in range(K + 1):
@@ -62,7 +63,7 @@ def draw_mixture(arms: Arms, arm: int, view: View, parts: Parts, rng: Rng) -> in
 def draw_density(books: Books, arm: int, x: Array, grid: Array, out: Array, source: Stream) -> None:
     """Fill out (n_draws, len(grid)) with posterior draws of the density of an arm's reward at the grid's points."""
     rng, arms = generator(source), arms_of(books)
-    view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, 0] + 1 + MAX_STICKS)
+    view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, K_USED] + 1 + MAX_STICKS)
     for draw in range(out.shape[0]):
         for k in range(draw_mixture(arms, arm, view, parts, rng)):
             add_normal(out[draw], grid, parts.weight[k], parts.mean[k], parts.variance[k])
@@ -90,10 +91,10 @@ def draw_worths(
     """
     rng, arms = generator(source), arms_of(books)
     for arm in range(out.shape[1]):
-        view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, 0] + 1 + MAX_STICKS + values.shape[0])
+        view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, K_USED] + 1 + MAX_STICKS + values.shape[0])
         for draw in range(out.shape[0]):
             n = draw_mixture(arms, arm, view, parts, rng)
             if functional.kind == UTILITY:  # inverse-gamma variances have no exponential moment
-                for k in range(arms.sizes[arm, 0], n):
+                for k in range(arms.sizes[arm, K_USED], n):
                     parts.variance[k] = arms.shared.noise_scale / arms.prior.noise_shape
             out[draw, arm] = worth(parts, with_values(parts, n, values, shares[arm, draw]), functional)

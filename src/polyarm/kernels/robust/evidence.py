@@ -18,6 +18,7 @@ import math
 
 from polyarm.kernels._jit import loop, step
 from polyarm.kernels.linalg.triangle import solve_lower
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.centre import find_centre
 from polyarm.kernels.robust.component import COUNT, SYY, VAR, information, solve, sxx_row, sxy_row
 from polyarm.kernels.robust.records import Arms, Features, Hyperprior, Room, Shared, Solver
@@ -86,7 +87,7 @@ def evidence(arms: Arms, solver: Solver) -> float:
     """Log density of all rewards given seating, noise variances and what the arms share."""
     total = 0.0
     for arm in range(arms.components.shape[0]):
-        K = arms.sizes[arm, 0]
+        K = arms.sizes[arm, K_USED]
         if K > 0:
             total += arm_evidence(arms.components[arm], K, arms.centres[arm], arms.features, solver)
     return total
@@ -123,7 +124,7 @@ def multiply(arms: Arms, which: int, factor: float) -> bool:
     shared.noise_scale *= factor
     least = shared.noise_scale
     for arm in range(arms.components.shape[0]):
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             arms.components[arm, VAR, k] *= factor
             least = min(least, arms.components[arm, VAR, k])
     return bool(least >= least_noise(shared))
@@ -149,7 +150,7 @@ def redraw_outlying(arms: Arms, room: Room, rng: Rng) -> float:
     least, total = least_noise(arms.shared), 0.0
     for arm in range(arms.components.shape[0]):
         T = arms.components[arm]
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             s2, n = T[VAR, k], T[COUNT, k]
             room.s2[arm, k] = s2
             e = misses(T, k, c, room.solver.v)
@@ -168,7 +169,7 @@ def redraw_outlying(arms: Arms, room: Room, rng: Rng) -> float:
 def restore_noise(arms: Arms, room: Room) -> None:
     """Take back the noise variances in room.s2."""
     for arm in range(arms.components.shape[0]):
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             arms.components[arm, VAR, k] = room.s2[arm, k]
 
 

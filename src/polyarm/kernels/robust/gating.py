@@ -12,6 +12,7 @@ The sums S are the last row of Sxx, so a model without intercept has none, and t
 import math
 
 from polyarm.kernels._jit import loop, step
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import COUNT, sxx_row
 from polyarm.kernels.robust.records import Arms, Features, Shared, n_features
 from polyarm.types import Array, Rng
@@ -103,7 +104,7 @@ def draw_location_var(arms: Arms, rng: Rng) -> float:
     squares, count = 0.0, 0.0
     for arm in range(arms.components.shape[0]):
         T = arms.components[arm]
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             shrink = 1.0 / (1.0 + tau * T[COUNT, k])
             for j in range(D):
                 if features.precision[j] > 0.0:

@@ -4,6 +4,7 @@ import math
 
 from polyarm.kernels._jit import loop, step
 from polyarm.kernels.mixture.means import n_held
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import COUNT, VAR, sxx_row, sxy_row, w_row
 from polyarm.kernels.robust.gating import draw_location_var
 from polyarm.kernels.robust.records import Arms, Features, Hyperprior, Shared, n_features
@@ -76,7 +77,7 @@ def draw_spreads(arms: Arms, rng: Rng) -> None:
     for g in range(2):
         among, within, n_among, n_within = 0.0, 0.0, 0.0, 0.0
         for arm in range(arms.components.shape[0]):
-            K = arms.sizes[arm, 0]
+            K = arms.sizes[arm, K_USED]
             for j in range(D if K > 0 else 0):
                 if group_of(j, D, prior) != g:
                     continue
@@ -106,13 +107,13 @@ def draw_common_centre(arms: Arms, rng: Rng) -> None:
         spread = features.arm_var[j] if centred else features.part_var[j]
         total, count = 0.0, 0.0
         for arm in range(arms.components.shape[0]):
-            if arms.sizes[arm, 0] == 0:
+            if arms.sizes[arm, K_USED] == 0:
                 continue
             if centred:
                 total += arms.centres[arm, j, D + 1]
                 count += 1.0
             else:
-                for k in range(arms.sizes[arm, 0]):
+                for k in range(arms.sizes[arm, K_USED]):
                     total += arms.components[arm, w_row(D) + j, k]
                     count += 1.0
         expected = shared.median if group_of(j, D, prior) == 1 else 0.0
@@ -134,7 +135,7 @@ def shift_intercepts(arms: Arms, rng: Rng) -> None:
     first = sxx_row(D) + last * D // 2  # the last row of Sxx: sum of x and, last, n
     for arm in range(arms.components.shape[0]):
         T = arms.components[arm]
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             missed = T[sxy_row(D) + last, k]
             for j in range(D):
                 missed -= T[first + j, k] * T[w_row(D) + j, k]
@@ -144,7 +145,7 @@ def shift_intercepts(arms: Arms, rng: Rng) -> None:
     features.centre[last] += shift
     for arm in range(arms.components.shape[0]):
         arms.centres[arm, last, D + 1] += shift
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             arms.components[arm, w_row(D) + last, k] += shift
 
 
@@ -154,7 +155,7 @@ def draw_noise_scale(arms: Arms, rng: Rng) -> None:
     shared, prior = arms.shared, arms.prior
     shape, total = prior.noise_rate_shape, 0.0
     for arm in range(arms.components.shape[0]):
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             s2 = arms.components[arm, VAR, k]
             shape += draw_shape(s2 / shared.noise_scale, prior, rng)
             total += 1.0 / s2
@@ -168,11 +169,11 @@ def draw_concentration(arms: Arms, rng: Rng) -> None:
     gamma = arms.shared.concentration
     shape, rate = arms.prior.concentration_shape, arms.prior.concentration_rate
     for arm in range(arms.sizes.shape[0]):
-        n = n_held(arms.components[arm], arms.sizes[arm, 0])
+        n = n_held(arms.components[arm], arms.sizes[arm, K_USED])
         if n > 0.0:
             above, below = rng.standard_gamma(gamma + 1.0), rng.standard_gamma(n)
             rate -= math.log(above / (above + below))
-            shape += arms.sizes[arm, 0]
+            shape += arms.sizes[arm, K_USED]
             if rng.random() * (n + gamma) < n:
                 shape -= 1.0
     arms.shared.concentration = max(rng.standard_gamma(shape) / rate, 1e-12)

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import kernel, loop, step
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.order import in_order
 from polyarm.kernels.robust.component import COUNT, VAR, squared_errors, w_row
 from polyarm.kernels.robust.records import Arms, Books, Features, Hyperprior, Shared, arms_of, n_features
@@ -98,7 +99,7 @@ def rescale_feature(arms: Arms, j: int, factor: float) -> None:
     arms.features.centre[j] *= factor
     for arm in range(arms.components.shape[0]):
         arms.centres[arm, j, D + 1] *= factor
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             arms.components[arm, w_row(D) + j, k] *= factor
 
 
@@ -219,7 +220,7 @@ def recentre(books: Books, shift: Array) -> None:
     features.centre[D - 1] += moved(features.centre, shift)
     for arm in range(arms.components.shape[0]):
         arms.centres[arm, D - 1, D + 1] += moved(arms.centres[arm, :, D + 1], shift)
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             w = arms.components[arm, w_row(D) : w_row(D) + D, k]
             w[D - 1] += moved(w, shift)
     measure_columns(arms, D - 1)
@@ -255,9 +256,9 @@ def begin_again(books: Books, rho: Array) -> None:
         T = arms.components[arm]
         for j in range(D):
             arms.centres[arm, j, D + 1] = centre[j]
-            for k in range(arms.sizes[arm, 0]):
+            for k in range(arms.sizes[arm, K_USED]):
                 T[w_row(D) + j, k] = centre[j]
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             scale = shared.noise_scale + 0.5 * squared_errors(T, k, D)
             T[VAR, k] = scale / (prior.noise_shape + 0.5 * T[COUNT, k])
 
@@ -277,7 +278,7 @@ def adopt_reward_unit(arms: Arms) -> None:
     for arm in range(arms.components.shape[0]):
         for j in range(D):
             arms.centres[arm, j, D + 1] *= root
-        for k in range(arms.sizes[arm, 0]):
+        for k in range(arms.sizes[arm, K_USED]):
             arms.components[arm, VAR, k] *= square
             for j in range(D):
                 arms.components[arm, w_row(D) + j, k] *= root
