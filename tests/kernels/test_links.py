@@ -200,6 +200,13 @@ def test_moments_are_those_of_draws_of_all_models() -> None:
     np.testing.assert_allclose(draws.std(axis=0), out[1], rtol=0.01)
 
 
+def test_models_that_begin_late_learn_every_reward() -> None:
+    state = learnt(drawn(6000, 8))
+    for rows, n in zip(state.data, state.models.sizes[:, 0], strict=True):
+        assert n == 3000
+        assert (rows[:n, 3:5] > 0).all()  # every reward has a curvature in both families
+
+
 def test_frozen_rewards_stay_in_the_sums() -> None:
     rewards = drawn(80, 6)
     whole, bounded = LinkModels(2, 1, fixed_units=True), LinkModels(2, 1, memory=10, fixed_units=True)

@@ -160,8 +160,8 @@ class LinkModels:
         for reward in rewards:
             state = self._taken_in(state, reward)
         for _ in range(PASSES):
-            for arm in range(self.n_arms):
-                self._visit(state, arm, LOOKED_AT, 0)
+            for arm, rows in enumerate(state.data):
+                self._visit(state, arm, len(rows), 0)
             kernels.share(state.models, LAWS)
             if alive[MARKS]:
                 self._move_cuts(state)
