@@ -399,6 +399,18 @@ def test_a_guess_is_learnt_slowly_and_then_tells_a_new_arm_that_rewards_are_rare
     assert expected[1] < 0.2
 
 
+def test_first_contexts_that_happen_to_be_alike_do_no_lasting_harm() -> None:
+    """Two contexts that differ by 1e-3 seemed to be a column without spread: its slopes were let go, for good."""
+    rng = np.random.default_rng(16)
+    kinds = engine(2, 2)
+    contexts = rng.standard_normal((80, 2))
+    contexts[:4, 0] = 1.2 + 1e-3 * rng.standard_normal(4)
+    state = fed(kinds, (rng.random(80) < 0.3).astype(float), contexts=contexts)
+    assert np.abs(state.sticks.fits[:, 0, :, 3]).max() < 3.0
+    np.testing.assert_allclose(state.sticks.guess[0, 0], 0.0, atol=0.1)
+    np.testing.assert_allclose(state.sticks.guess[0, 1], 1.0, rtol=0.2)
+
+
 def test_bad_settings() -> None:
     with pytest.raises(PolyarmError, match="moves must be an integer of at least 0, got -1"):
         KindsEngine(RobustEngine(RobustMixture(2, 2)), moves=-1)

@@ -37,6 +37,7 @@ SHAPE, SCALE, WIDE, HIGH = 0, 2, 4, 6
 ROWS, NEXT = 0, 1
 STEPS = 64  # units are estimated at every step up to here, then at powers of two
 FAR = 9.0  # squared distance of a column's mean from 0, in variances, from which it is measured around its mean
+ENOUGH = 16  # contexts that can tell this: two or three that happen to be alike seem to have no spread
 CONSTANT = 1e-9  # a column whose variance is below this share of its squared mean is constant
 LAM_LOW = 1e-6  # no data reach this
 STEEP = 30.0  # |eta| at most: beyond it a probability is 0 or 1 to all digits that matter
@@ -253,7 +254,7 @@ def draw_shared(sticks: Sticks, j: int, law: Array, rng: Rng) -> None:
         n += sticks.sums[arm, j, 0]
         if sticks.sums[arm, j, 0] > 0.0:
             count += 1.0
-    rate = 1.0 / (FIRST + min(n, LATEST))
+    rate = 1.0 / (FIRST + min(n, LATEST)) if n >= STEPS else 0.0  # units are guesses themselves at first
     for i in range(D):
         g = 0 if i < last else 1
         unit = sticks.columns[UNIT, i] if i < last else 1.0
@@ -385,7 +386,8 @@ def observe(columns: Array, x: Array) -> None:
             square = columns[SQUARES, i] / columns[NONZERO, i]
             mean = columns[TOTAL, i] / columns[NONZERO, i]
             spread = square - mean * mean
-            far = columns[NONZERO, i] == n and CONSTANT * square < spread and FAR * spread < mean * mean
+            settled = n >= ENOUGH and columns[NONZERO, i] == n and CONSTANT * square < spread
+            far = settled and FAR * spread < mean * mean
             columns[AT, i] = mean if far else 0.0
             columns[UNIT, i] = 1.0 / (spread if far else square)
 
