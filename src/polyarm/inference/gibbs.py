@@ -309,8 +309,8 @@ class GibbsEngine:
         return finite_components(state.tables, state.sizes, arm)
 
     def _books(self, state: GibbsState, arm: int) -> Books:
-        rewards = (state.data[arm], state.seats[arm])
-        return Books(state.tables, state.labels, state.sizes, self._columns(state), state.roots, state.laws, *rewards)
+        tables, slots, sizes, roots, laws, data, labels, _ = state
+        return Books(tables, slots, sizes, self._columns(state), roots, laws, data[arm], labels[arm])
 
     def _columns(self, state: GibbsState) -> Array:
         """Every arm's empty component, with the scale that has been learned."""

@@ -258,8 +258,8 @@ class RobustEngine:
         return state, stage == DONE
 
     def _books(self, state: RobustState) -> Books:
-        arms = (state.tables, state.labels, state.sizes, state.centres)
-        return Books(*arms, state.hyper, state.columns, state.reservoir, self._hyperprior)
+        tables, slots, sizes, centres, shared, features, reservoir, *_ = state
+        return Books(tables, slots, sizes, centres, shared, features, reservoir, self._hyperprior)
 
     def _with_room(self, state: RobustState, arm: int) -> RobustState:
         if state.sizes[arm, NEXT] == len(state.seats[arm]):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, step
+from polyarm.kernels._jit import Stream, generator, kernel, loop, step
 from polyarm.kernels.mixture.component import COUNT, DISCOUNT, GAMMA, MEAN, NOISE, NOTHING, SCALE, SHAPE
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.objectives import Functional, Parts, worth
@@ -33,7 +33,7 @@ class Located(NamedTuple):
     q: Array
 
 
-@kernel
+@loop
 def locate(T: Array, n_used: int, x: Array, m: Array, q: Array) -> None:
     """Write x'U and x'Vx of the first n_used components."""
     d = x.shape[0]
@@ -52,6 +52,13 @@ def locate(T: Array, n_used: int, x: Array, m: Array, q: Array) -> None:
         q[k] = square
 
 
+@kernel
+def locate_all(T: Array, K: int, prior: Array, x: Array, at: Located) -> None:
+    """Write mean and leverage of the components in use and, last, of the prior's."""
+    locate(T, K, x, at.m, at.q)
+    locate(prior.reshape(-1, 1), 1, x, at.m[K:], at.q[K:])
+
+
 @step
 def n_held(T: Array, K: int) -> float:
     """Rewards in the first K components: a whole number unless they fade."""
@@ -61,20 +68,20 @@ def n_held(T: Array, K: int) -> float:
     return n
 
 
-@kernel
+@loop
 def draw_atom(m: float, q: float, a: float, b: float, rng: Rng) -> float:
     """One draw of x'w."""
     return m + math.sqrt(b / rng.standard_gamma(a) * q) * rng.standard_normal()
 
 
-@kernel
+@loop
 def draw_stick(total: float, j: int, discount: float, rng: Rng) -> float:
     """Share of what remains that the j-th new atom takes, Beta(1 - d, total + j d); all of it if it is the last."""
     rest = total + j * discount
     return rng.beta(1.0 - discount, rest) if rest > NOTHING else 1.0
 
 
-@kernel
+@loop
 def draw_tail(mass: float, total: float, discount: float, m: float, q: float, a0: float, b0: float, rng: Rng) -> float:
     """Mass times the mean of a PY(discount, total) draw around the prior."""
     value = 0.0
@@ -87,7 +94,7 @@ def draw_tail(mass: float, total: float, discount: float, m: float, q: float, a0
     return value + mass * draw_atom(m, q, a0, b0, rng)
 
 
-@kernel
+@loop
 def draw_exact(T: Array, K: int, law: Array, at: Located, whole: bool, rng: Rng) -> float:
     """A draw of the mean functional from its posterior given the seating; one atom for the tail unless it is whole."""
     a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
@@ -110,7 +117,7 @@ def draw_exact(T: Array, K: int, law: Array, at: Located, whole: bool, rng: Rng)
     return value / total
 
 
-@kernel
+@loop
 def draw_paper(T: Array, K: int, law: Array, at: Located, rng: Rng) -> float:
     """A draw as in the paper's equation for mu: expected weights, one new atom."""
     a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
@@ -130,9 +137,10 @@ def draw_means(
 ) -> None:
     """Fill out (n_draws, n_arms) with joint draws of every arm's mean; tail says how the unseen part is drawn."""
     rng = generator(source)
+    at = Located(np.empty(tables.shape[2] + 1), np.empty(tables.shape[2] + 1))
     for arm in range(tables.shape[0]):
         T, K, law = tables[arm], sizes[arm, K_USED], laws[arm]
-        at = located(T, K, priors[arm], x)
+        locate_all(T, K, priors[arm], x, at)
         for draw in range(out.shape[0]):
             if tail == PAPER:
                 out[draw, arm] = draw_paper(T, K, law, at, rng)
@@ -189,10 +197,9 @@ def draw_mixture(T: Array, K: int, law: Array, at: Located, parts: Parts, rng: R
 @kernel
 def located(T: Array, K: int, prior: Array, x: Array) -> Located:
     """Mean and leverage of the components in use and, last, of the prior's."""
-    m, q = np.empty(K + 1), np.empty(K + 1)
-    locate(T, K, x, m, q)
-    locate(prior.reshape(-1, 1), 1, x, m[K:], q[K:])
-    return Located(m, q)
+    at = Located(np.empty(K + 1), np.empty(K + 1))
+    locate_all(T, K, prior, x, at)
+    return at
 
 
 @kernel
