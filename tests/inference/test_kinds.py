@@ -400,15 +400,16 @@ def test_a_guess_is_learnt_slowly_and_then_tells_a_new_arm_that_rewards_are_rare
 
 
 def test_first_contexts_that_happen_to_be_alike_do_no_lasting_harm() -> None:
-    """Two contexts that differ by 1e-3 seemed to be a column without spread: its slopes were let go, for good."""
+    """Two contexts that hardly differ seemed to be a column without spread: slopes of 10^5 came of it, for good."""
     rng = np.random.default_rng(16)
-    kinds = engine(2, 2)
-    contexts = rng.standard_normal((80, 2))
-    contexts[:4, 0] = 1.2 + 1e-3 * rng.standard_normal(4)
-    state = fed(kinds, (rng.random(80) < 0.3).astype(float), contexts=contexts)
-    assert np.abs(state.sticks.fits[:, 0, :, 3]).max() < 3.0
-    np.testing.assert_allclose(state.sticks.guess[0, 0], 0.0, atol=0.1)
-    np.testing.assert_allclose(state.sticks.guess[0, 1], 1.0, rtol=0.2)
+    kinds = engine(3, 2)
+    contexts, values = rng.standard_normal((120, 2)), (rng.random(120) < 0.15).astype(float)
+    contexts[1, 0] = contexts[0, 0] * (1 + 2e-4)
+    values[:3] = 0.0
+    state = fed(kinds, values, contexts=contexts)
+    assert np.abs(state.sticks.fits[:, 0, :, 3]).max() < 5.0
+    np.testing.assert_allclose(state.sticks.guess[0, 0], 0.0, atol=0.2)
+    np.testing.assert_allclose(state.sticks.guess[0, 1], 1.0, rtol=0.4)
 
 
 def test_bad_settings() -> None:
