@@ -26,7 +26,7 @@ test: $(READY)
 
 # what takes too long for every change: run it before a release
 test-long: $(READY)
-	POLYARM_STREAM_STEPS=1000 $(BIN)/python -m pytest -n 2 tests/contracts/test_streams.py
+	POLYARM_LONG=1 POLYARM_STREAM_STEPS=1000 $(BIN)/python -m pytest -n 2 tests/contracts/test_streams.py tests/neural/test_regret.py
 
 # replicas, leaders and databases that stop under load: run it after a change of the service
 crashes: $(READY)

@@ -1,5 +1,7 @@
 """Behaviour on the Showdown's linear bandit against the published curves (baselines.md, sections 15 and 17)."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,11 @@ PUBLISHED_AT_50 = {
 }
 
 
-@pytest.mark.parametrize("name", presets.NAMES)
+COSTLY = ("bnn-alpha", "bnn-variational", "neural-bootstrapped")  # half a minute each
+slow = pytest.mark.skipif(not os.environ.get("POLYARM_LONG"), reason="slow: make test-long runs it")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=slow) if name in COSTLY else name for name in presets.NAMES])
 def test_regret_after_50_rounds_is_the_published_one(name: str) -> None:
     """Within 3.5 standard errors; costly networks get fewer realisations."""
     n_worlds = {"bnn-alpha": 2, "bnn-variational": 4, "neural-bootstrapped": 6, "neural-dropout": 8}.get(name, 12)
@@ -37,7 +43,10 @@ def test_regret_after_50_rounds_is_the_published_one(name: str) -> None:
     assert abs(regret.mean() - PUBLISHED_AT_50[name]) < 3.5 * 8.0 / n_worlds**0.5  # their spread is about 8
 
 
-@pytest.mark.parametrize(("lr_reset", "n_worlds", "low", "high"), [("faithful", 8, 150, 185), ("fixed", 3, 270, 330)])
+@pytest.mark.parametrize(
+    ("lr_reset", "n_worlds", "low", "high"),
+    [("faithful", 8, 150, 185), pytest.param("fixed", 3, 270, 330, marks=slow)],
+)
 def test_regret_after_500_rounds_tells_the_learning_rates_apart(
     lr_reset: str, n_worlds: int, low: float, high: float
 ) -> None:
