@@ -2,6 +2,8 @@
 
 import math
 import os
+import subprocess
+import sys
 import uuid
 
 import numpy as np
@@ -132,18 +134,20 @@ def test_bad_ids_are_refused(bad: object) -> None:
         require_id(bad)  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_process_gives_ids_of_its_own() -> None:
-    new_id()
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(write, " ".join(new_id()[15:] for _ in range(50)).encode())
-        os._exit(0)
+FORKED = """
+import os
+from polyarm.bandit.identity import new_id
+
+new_id()
+child = os.fork()
+print(*(new_id()[15:] for _ in range(50)), flush=True)
+if child:
     os.waitpid(child, 0)
-    theirs = set(os.read(read, 10_000).decode().split())
-    os.close(read)
-    os.close(write)
-    assert len(theirs) == 50
-    assert not theirs & {new_id()[15:] for _ in range(50)}
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_gives_ids_of_its_own() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    both = done.stdout.split()
+    assert len(both) == len(set(both)) == 100

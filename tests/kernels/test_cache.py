@@ -185,7 +185,7 @@ def test_bounds_checked_kernels_have_their_own_folder(script: Path, tmp_path: Pa
 
 def test_sources_that_moved_find_their_kernels(tmp_path: Path) -> None:
     """A cache that was filled elsewhere, as when an image is built, serves the same sources in another place."""
-    code = "from polyarm.kernels import triangle; print(triangle.factorise.stats.cache_path)"
+    code = "from polyarm.kernels.linalg import triangle; print(triangle.factorise.stats.cache_path)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

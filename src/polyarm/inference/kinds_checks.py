@@ -63,7 +63,7 @@ def require_tally(state: "KindsState") -> None:
 
 
 def bookkeeping(state: "KindsState") -> IntArray:
-    """Sizes of the arms in the layout of kernels.gibbs: components, rows that can move, next row."""
+    """Sizes of the arms in the layout of kernels.mixture: components, rows that can move, next row."""
     sizes = state.sticks.sizes
     return np.column_stack([np.zeros(len(sizes), np.int64), sizes])
 

@@ -75,7 +75,7 @@ def require_shares(weights: Array, name: str) -> None:
 
 
 def bookkeeping(state: "LinkState") -> IntArray:
-    """Sizes of the arms in the layout of kernels.gibbs: components, rows that can move, next row."""
+    """Sizes of the arms in the layout of kernels.mixture: components, rows that can move, next row."""
     sizes = state.models.sizes
     return np.column_stack([np.zeros(len(sizes), np.int64), sizes])
 
