@@ -65,11 +65,12 @@ class Reference:
             known.closes_at = time
 
     def tick(self, time: int) -> None:
-        still = []
+        still, shut = [], set()  # a decision that closes with its first reward takes no second one
         for event in self.parked:
             verdict = self._judge(event.decision, event.key, event.value, event.time)
-            if verdict == "accepted":
+            if verdict == "accepted" and event.decision not in shut:
                 self._accept(event.decision, event.key, event.value, time)
+                shut |= {event.decision} if self.decisions[event.decision].closes_on_reward else set()
             elif verdict == "parked" and time - event.time <= PARKED_FOR:
                 still.append(event)
         self.parked = still
