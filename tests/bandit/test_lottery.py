@@ -14,19 +14,29 @@ from polyarm.bandit.identity import new_id, new_ids, require_id
 from polyarm.bandit.lottery import (
     KeyedStream,
     arm_at,
-    arms_at,
     digest,
     draw_arm,
     drawn,
+    drawn_many,
     rng_at,
     ticket,
     tickets,
-    with_places_many,
 )
 from polyarm.errors import InvalidArgument, NumericalFailure
 from polyarm.kernels.lottery import PLACES
+from polyarm.types import Array, IntArray
 
 RARE = [5e-4, 0.2495, 0.25, 0.5]
+
+
+def places_of(rows: Array) -> Array:
+    """Probabilities that decisions are drawn from, for those of a policy, (n, n_arms)."""
+    return drawn_many(rows, np.ones(rows.shape[1], np.bool_), 0.0, np.zeros(len(rows), np.int64))[0]
+
+
+def arms_at(places: IntArray, rows: Array) -> IntArray:
+    """Arms of decisions with these places, (n,)."""
+    return drawn_many(rows, np.ones(rows.shape[1], np.bool_), 0.0, places)[1]
 
 
 def test_the_hash_never_changes() -> None:
@@ -51,17 +61,17 @@ def test_a_stream_starts_where_the_digest_says_however_it_is_set() -> None:
 def test_probabilities_become_exact_shares_of_the_places() -> None:
     rng = np.random.default_rng(0)
     rows = rng.dirichlet(np.full(6, 0.1), 200)
-    shares = with_places_many(rows)
+    shares = places_of(rows)
     assert ((shares * PLACES).astype(np.int64).sum(axis=1) == PLACES).all()
     assert np.abs(shares - rows).max() < 8 / PLACES
     assert [drawn(row, np.ones(6, np.bool_), 0.0, 0)[0].tolist() for row in rows] == shares.tolist()
-    assert with_places_many(shares).tolist() == shares.tolist(), "drawing from what was logged draws from the same"
+    assert places_of(shares).tolist() == shares.tolist(), "drawing from what was logged draws from the same"
 
 
 def test_no_probability_is_lost_in_rounding() -> None:
-    assert with_places_many(np.array([[1e-300, 1.0]]))[0, 0] == 2.0**-53
-    assert with_places_many(np.array([[0.0, 1.0]])).tolist() == [[0.0, 1.0]]
-    assert with_places_many(np.array([[0.05, 0.95]])).min() >= 0.05
+    assert places_of(np.array([[1e-300, 1.0]]))[0, 0] == 2.0**-53
+    assert places_of(np.array([[0.0, 1.0]])).tolist() == [[0.0, 1.0]]
+    assert places_of(np.array([[0.05, 0.95]])).min() >= 0.05
 
 
 def test_edges_belong_to_one_arm_each() -> None:
@@ -115,7 +125,7 @@ def test_frequencies_are_the_probabilities_also_for_a_rare_arm(seed: int) -> Non
     n = 100_000
     places = tickets(seed, [f"decision {i}" for i in range(n)])
     assert places[17] == ticket(seed, "decision 17")
-    counts = np.bincount(arms_at(places, np.tile(with_places_many(np.array([RARE])), (n, 1))), minlength=4)
+    counts = np.bincount(arms_at(places, np.tile(places_of(np.array([RARE])), (n, 1))), minlength=4)
     assert stats.chisquare(counts, n * np.array(RARE)).pvalue > 1e-3
     planted = np.bincount((places * 4) // PLACES, minlength=4)
     assert stats.chisquare(planted, n * np.array(RARE)).pvalue < 1e-4

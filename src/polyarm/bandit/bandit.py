@@ -282,11 +282,8 @@ class Bandit:
             ledger = self._ledger
             arm = int(ledger.column("arms")[row])
             names = self._names[: self._n_arms_at(row)]
-            p, means, codes = (
-                ledger.column(name)[row, :n].copy()
-                for name, n in (("probabilities", len(names)), ("means", len(names)), ("codes", None))
-            )
-            known = None if np.isnan(means[0]) else means
+            p, means = (ledger.column(name)[row, : len(names)].copy() for name in ("probabilities", "means"))
+            known, codes = None if np.isnan(means[0]) else means, ledger.column("codes")[row].copy()
             return Decision((id, names, arm, p, known, int(ledger.column("seen")[row]), self._schema, codes))
 
     def reward(self, decision: Named) -> float | None:
@@ -559,7 +556,7 @@ class Bandit:
         """The same for a batch, whose random numbers follow from its first name."""
         if not names:
             return np.empty((0, len(mask))), np.empty(0, np.int64), None
-        seed, least, policy = self.settings.seed, self.settings.min_propensity, learner.policy
+        policy = learner.policy
         rng, some = self._stream.at(self._digest.of(names[0])), None if mask.all() else mask
         judge: Any = policy
         if self._judges and hasattr(judge, "judge_many"):
@@ -568,11 +565,8 @@ class Bandit:
             q = policy.probabilities_many(learner.state, xs, rng, some)
             each = [_means_of(policy, learner.state, x) for x in xs]
             means = None if each[0] is None else np.stack(each)  # type: ignore[arg-type]
-        lottery.require_distribution(float(q.sum(axis=1).min()), float(q.min()))
-        if least > 0:
-            q = np.where(mask, (1 - mask.sum() * least) * q + least, 0.0)
-        p = lottery.with_places_many(q)
-        return p, lottery.arms_at(lottery.tickets(seed, names), p), means
+        q = np.ascontiguousarray(q, np.float64)
+        return *lottery.drawn_many(q, mask, self._least, lottery.tickets(self.settings.seed, names)), means
 
     def _learner_at(self, n_learnt: int, row: int) -> Learner:
         """The learner as it was when so many rewards had been learnt, before this row."""

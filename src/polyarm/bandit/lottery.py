@@ -15,7 +15,7 @@ import numpy as np
 
 from polyarm.errors import NumericalFailure
 from polyarm.kernels import lottery as kernels
-from polyarm.kernels.lottery import CLOSE, PLACES
+from polyarm.kernels.lottery import PLACES
 from polyarm.types import Array, IntArray, Mask, Rng
 
 NO_HALF = bytes(8)
@@ -57,16 +57,6 @@ def tickets(seed: int, ids: Sequence[str]) -> IntArray:
     return (np.frombuffer(start, "<u8") >> np.uint64(11)).astype(np.int64)
 
 
-def with_places_many(probabilities: Array) -> Array:
-    """Probabilities (n, n_arms) as multiples of 2^-53 that sum to one: what the lottery can draw from exactly.
-
-    Every number is rounded up, and what that adds is taken from the largest one of its row.
-    """
-    places = np.ceil(probabilities * PLACES).astype(np.int64)
-    places[np.arange(len(places)), places.argmax(axis=1)] += PLACES - places.sum(axis=1)
-    return places / PLACES
-
-
 def arm_at(place: int, probabilities: Sequence[float]) -> int:
     """Arm whose share of the 2^53 places holds this one; the probabilities are multiples of 2^-53."""
     edge = 0
@@ -82,26 +72,27 @@ def drawn(probabilities: Array, eligible: Mask, least: float, place: int) -> tup
     exact = np.empty(len(probabilities))
     arm = kernels.draw(probabilities, eligible, least, place, exact)
     if arm < 0:
-        require_distribution(float(probabilities.sum()), float(probabilities.min()))
+        _refuse(probabilities)
     return exact, arm
 
 
-def require_distribution(total: float, least: float) -> None:
-    """Raise unless numbers with this sum and this least one are probabilities."""
-    if not (abs(total - 1.0) < CLOSE and least >= 0.0):
-        raise NumericalFailure(f"probabilities must be a distribution, got a sum of {total} and a least one of {least}")
+def drawn_many(probabilities: Array, eligible: Mask, least: float, places: IntArray) -> tuple[Array, IntArray]:
+    """The same for many decisions: probabilities (n, n_arms) and arms (n,)."""
+    exact, arms = np.empty(probabilities.shape), np.empty(len(probabilities), np.int64)
+    wrong = kernels.draw_many(probabilities, eligible, least, places, exact, arms)
+    if wrong >= 0:
+        _refuse(probabilities[wrong])
+    return exact, arms
+
+
+def _refuse(q: Array) -> None:
+    raise NumericalFailure(f"probabilities must be a distribution, got a sum of {q.sum()} and a least one of {q.min()}")
 
 
 def draw_arm(seed: int, decision_id: str, probabilities: Sequence[float]) -> int:
     """Arm of a decision: a function of seed, id and probabilities alone, so that anybody can draw it again."""
     shares = np.array(probabilities, np.float64)
     return drawn(shares, np.ones(len(shares), np.bool_), 0.0, ticket(seed, decision_id))[1]
-
-
-def arms_at(places: IntArray, probabilities: Array) -> IntArray:
-    """Arms of many decisions, (n,), from their places (n,) and probabilities (n, n_arms)."""
-    edges = np.cumsum((probabilities * PLACES).astype(np.int64), axis=1)
-    return np.asarray((places[:, None] >= edges).sum(axis=1))
 
 
 class KeyedStream:

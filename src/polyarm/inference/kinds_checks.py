@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polyarm.errors import require
-from polyarm.inference import links_checks
-from polyarm.inference.migration import fit_memory, memory_fits
+from polyarm.inference import links_checks, migration
 from polyarm.inference.state_checks import require_numbers, require_range, require_rewards
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
-from polyarm.types import IntArray
 
 if TYPE_CHECKING:
     from polyarm.inference.kinds import KindsState
@@ -62,20 +60,11 @@ def require_tally(state: "KindsState") -> None:
     require(bool((state.seen >= 0).all()), "state.seen", "at least 0", state.seen)
 
 
-def bookkeeping(state: "KindsState") -> IntArray:
-    """Sizes of the arms in the layout of kernels.mixture: components, rows that can move, next row."""
-    sizes = state.sticks.sizes
-    return np.column_stack([np.zeros(len(sizes), np.int64), sizes])
-
-
 def rows_fit(state: "KindsState", memory: int | None) -> bool:
     """Whether the rows of every arm are laid out as with that memory."""
-    if not links_checks.rows_fit(state.links, memory):
+    if not migration.rows_fit(state.links.data, state.links.models.sizes, memory):
         return False
-    if len(state.values) == 0:
-        return True
-    sizes = bookkeeping(state)
-    return all(memory_fits(np.empty(len(r), np.int64), n, memory) for r, n in zip(state.data, sizes, strict=True))
+    return len(state.values) == 0 or migration.rows_fit(state.data, state.sticks.sizes, memory)
 
 
 def migrated(state: "KindsState", memory: int | None) -> "KindsState":
@@ -83,11 +72,5 @@ def migrated(state: "KindsState", memory: int | None) -> "KindsState":
     state = state._replace(links=links_checks.migrated(state.links, memory))
     if len(state.values) == 0:
         return state
-    sizes = bookkeeping(state)
-    seats = tuple(np.zeros(len(rows), np.int64) for rows in state.data)
-    data, _ = fit_memory(state.data, seats, sizes, memory, lambda arm, row: None)
-    old = state.sticks
-    left = old._replace(sums=old.sums.copy(), kept=np.zeros_like(old.kept), sizes=np.ascontiguousarray(sizes[:, 1:]))
-    for arm in range(len(data)):
-        kernels.recount(left, data[arm], arm)
-    return state._replace(data=data, sticks=left._replace(sums=old.sums.copy(), kept=old.sums - left.sums))
+    sticks, data = migration.fit_sums(state.sticks, state.data, memory, kernels.recount)
+    return state._replace(sticks=sticks, data=data)

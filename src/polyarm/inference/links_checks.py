@@ -6,13 +6,13 @@ import numpy as np
 
 from polyarm.errors import require
 from polyarm.inference.links_grid import CELLS, MOST_MARKS, n_cells
-from polyarm.inference.migration import fit_memory, memory_fits
+from polyarm.inference.migration import fit_sums
 from polyarm.inference.state_checks import SLACK, require_above, require_numbers, require_range, require_rewards
 from polyarm.kernels import links as kernels
 from polyarm.kernels.generalized import EDGE
 from polyarm.kernels.links import ALIVE, FAMILIES, HIGHEST, LAM, LOWEST, MARKS, STATUS, STEP, VARIANCE
 from polyarm.kernels.sticks import NONZERO, UNIT
-from polyarm.types import Array, IntArray
+from polyarm.types import Array
 
 if TYPE_CHECKING:
     from polyarm.inference.links import LinkState
@@ -74,25 +74,7 @@ def require_shares(weights: Array, name: str) -> None:
     require(good, name, "probabilities that sum to 1", weights)
 
 
-def bookkeeping(state: "LinkState") -> IntArray:
-    """Sizes of the arms in the layout of kernels.mixture: components, rows that can move, next row."""
-    sizes = state.models.sizes
-    return np.column_stack([np.zeros(len(sizes), np.int64), sizes])
-
-
-def rows_fit(state: "LinkState", memory: int | None) -> bool:
-    """Whether the rows of every arm are laid out as with that memory."""
-    sizes = bookkeeping(state)
-    return all(memory_fits(np.empty(len(r), np.int64), n, memory) for r, n in zip(state.data, sizes, strict=True))
-
-
 def migrated(state: "LinkState", memory: int | None) -> "LinkState":
     """The state for another memory, with sums of its own; rewards beyond the memory stay in the sums for good."""
-    sizes = bookkeeping(state)
-    seats = tuple(np.zeros(len(rows), np.int64) for rows in state.data)
-    data, _ = fit_memory(state.data, seats, sizes, memory, lambda arm, row: None)
-    old = state.models
-    left = old._replace(sums=old.sums.copy(), kept=np.zeros_like(old.kept), sizes=np.ascontiguousarray(sizes[:, 1:]))
-    for arm in range(len(data)):
-        kernels.recount(left, data[arm], arm)
-    return state._replace(data=data, models=left._replace(sums=old.sums.copy(), kept=old.sums - left.sums))
+    models, data = fit_sums(state.models, state.data, memory, kernels.recount)
+    return state._replace(models=models, data=data)

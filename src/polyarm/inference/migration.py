@@ -5,6 +5,7 @@ into their components, as the engine does when a row comes round again.  More ro
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -42,3 +43,33 @@ def fit_memory(
         rows[arm][:kept], labels[arm][:kept] = data[arm][order[n - kept :]], seats[arm][order[n - kept :]]
         size[ROWS] = size[NEXT] = kept
     return tuple(rows), tuple(labels)
+
+
+def rows_fit(data: tuple[Array, ...], sizes: IntArray, memory: int | None) -> bool:
+    """Whether the rows of every arm are laid out as with that memory; sizes (A, 2) are rows that can move, next row."""
+    pairs = zip(data, with_components(sizes), strict=True)
+    return all(memory_fits(np.empty(len(rows), np.int64), size, memory) for rows, size in pairs)
+
+
+def fit_sums(
+    books: Any, data: tuple[Array, ...], memory: int | None, recount: Callable[[Any, Array, int], None]
+) -> tuple[Any, tuple[Array, ...]]:
+    """Books of sums and rows for that memory, all their own; rewards beyond the memory stay in the sums for good.
+
+    books    a record with sums, kept (the part of rewards that can move no more) and sizes
+    recount  computes the sums of an arm afresh from kept and rows
+    """
+    sizes = with_components(books.sizes)
+    seats = tuple(np.zeros(len(rows), np.int64) for rows in data)
+    fitted, _ = fit_memory(data, seats, sizes, memory, lambda arm, row: None)
+    left = books._replace(
+        sums=books.sums.copy(), kept=np.zeros_like(books.kept), sizes=np.ascontiguousarray(sizes[:, 1:])
+    )
+    for arm, rows in enumerate(fitted):
+        recount(left, rows, arm)
+    return left._replace(sums=books.sums.copy(), kept=books.sums - left.sums), fitted
+
+
+def with_components(sizes: IntArray) -> IntArray:
+    """Sizes of arms without components in the layout of kernels.mixture: none, rows that can move, next row."""
+    return np.column_stack([np.zeros(len(sizes), np.int64), sizes])

@@ -33,8 +33,8 @@ import numpy as np
 
 from polyarm.kernels._jit import Stream, generator, kernel, loop, step
 from polyarm.kernels.generalized import NODES, WEIGHTS, mark_slope, sigmoid
-from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
-from polyarm.kernels.sticks import AT, HIGH, NEXT, ROWS, SCALE, SHAPE, UNIT, WIDE, add_prior, unpack
+from polyarm.kernels.linalg.triangle import solve_lower
+from polyarm.kernels.sticks import AT, HIGH, NEXT, ROWS, SCALE, SHAPE, UNIT, WIDE, go_to_centre, hold_back, unpack
 from polyarm.types import Array, IntArray
 
 COUNTS, MARKS = 0, 1
@@ -150,13 +150,7 @@ def fit_arm(links: Links, family: int, arm: int, work: Array) -> None:
     unpack(s, 1 + D, fit, D)
     for i in range(D):
         v[i] = s[1 + i]
-    add_prior(links.guess[family], links.columns, fit, v, variance)
-    factorise(fit, variance, D)
-    solve_lower(fit, v, D)
-    solve_upper(fit, v, D)
-    for i in range(D):
-        v[i] -= fit[i, D]
-        fit[i, D] += v[i]
+    go_to_centre(links.guess[family], links.columns, fit, v, variance)
 
 
 @kernel
@@ -214,16 +208,7 @@ def visit(links: Links, data: Array, arm: int, n_moves: int, start: int) -> None
         if not lives(links, family):
             continue
         fit_arm(links, family, arm, work)
-        far = 0.0
-        for turn in range(count):
-            row = data[latest if turn == 0 else (first + turn) % n]
-            stride = 0.0
-            for i in range(D):
-                stride += row[i] * work[0, i]
-            far = max(far, abs(stride))
-        if far > STRIDE:
-            for i in range(D):
-                links.fits[arm, family, i, D] -= (1.0 - STRIDE / far) * work[0, i]
+        hold_back(links.fits[arm, family], data, (count, latest, first, n), work[0], STRIDE)
 
 
 @kernel

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import kernel
-from polyarm.types import Array, Mask
+from polyarm.types import Array, IntArray, Mask
 
 PLACES = 2**53
 CLOSE = 1e-9  # to one: the sum of a distribution
@@ -48,3 +48,13 @@ def draw(q: Array, eligible: Mask, least: float, place: int, out: Array) -> int:
             if edge > place:
                 arm = a
     return arm
+
+
+@kernel
+def draw_many(q: Array, eligible: Mask, least: float, places: IntArray, out: Array, arms: IntArray) -> int:
+    """The same for every row of q and place; gives the first row that is no distribution, or -1."""
+    for i in range(q.shape[0]):
+        arms[i] = draw(q[i], eligible, least, places[i], out[i])
+        if arms[i] < 0:
+            return i
+    return -1

@@ -169,6 +169,41 @@ def unpack(s: Array, first: int, M: Array, D: int) -> None:
             r += 1
 
 
+@step
+def go_to_centre(prior: Array, columns: Array, fit: Array, v: Array, variance: Array) -> None:
+    """From information (the lower triangle of fit) and its product with the centre (v) of what rewards say, write
+    factor and centre of the posterior to fit, and the step to the new centre to v.
+    """
+    D = v.shape[0]
+    add_prior(prior, columns, fit, v, variance)
+    factorise(fit, variance, D)
+    solve_lower(fit, v, D)
+    solve_upper(fit, v, D)
+    for i in range(D):
+        v[i] -= fit[i, D]
+        fit[i, D] += v[i]
+
+
+@step
+def hold_back(fit: Array, data: Array, rows: tuple[int, int, int, int], stride: Array, most: float) -> None:
+    """Take back so much of a step that the predictor of no reward visited changes by more than `most`.
+
+    rows  their number, the latest, where the run of the others begins, and how many rows there are
+    """
+    D = stride.shape[0]
+    count, latest, first, n = rows
+    far = 0.0
+    for turn in range(count):
+        i = latest if turn == 0 else (first + turn) % n
+        change = 0.0
+        for h in range(D):
+            change += data[i, h] * stride[h]
+        far = max(far, abs(change))
+    if far > most:
+        for h in range(D):
+            fit[h, D] -= (1.0 - most / far) * stride[h]
+
+
 @loop
 def fit_mode(sticks: Sticks, arm: int, j: int, work: Array) -> None:
     """Write factor and maximum of the expanded posterior of beta, and the step to it into the first row of work."""
@@ -178,20 +213,13 @@ def fit_mode(sticks: Sticks, arm: int, j: int, work: Array) -> None:
     unpack(s, 1 + 2 * D + D * (D + 1) // 2, fit, D)
     for i in range(D):
         v[i] = s[1 + D + i]
-    add_prior(sticks.guess[j], sticks.columns, fit, v, variance)
-    factorise(fit, variance, D)
-    solve_lower(fit, v, D)
-    solve_upper(fit, v, D)
-    for i in range(D):
-        v[i] -= fit[i, D]
-        fit[i, D] += v[i]
+    go_to_centre(sticks.guess[j], sticks.columns, fit, v, variance)
 
 
 @loop
 def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng: Rng) -> None:
     """Move some rewards of an arm, then go to the new modes, no further than STRIDE for the rewards moved."""
-    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
-    n = sticks.sizes[arm, ROWS]
+    m, n = sticks.fits.shape[1], sticks.sizes[arm, ROWS]
     latest = (sticks.sizes[arm, NEXT] - 1) % max(n, 1)
     first = int(rng.random() * n)
     for turn in range(n_moves):  # the latest and a run of neighbours from a random place, which is quick to read
@@ -199,16 +227,7 @@ def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng:
         move(sticks, data, arm, i, rng)
     for j in range(m):
         fit_mode(sticks, arm, j, work)
-        far = 0.0
-        for turn in range(n_moves):
-            i = latest if turn == 0 else (first + turn) % n
-            stride = 0.0
-            for h in range(D):
-                stride += data[i, h] * work[0, h]
-            far = max(far, abs(stride))
-        if far > STRIDE:
-            for h in range(D):
-                sticks.fits[arm, j, h, D] -= (1.0 - STRIDE / far) * work[0, h]
+        hold_back(sticks.fits[arm, j], data, (n_moves, latest, first, n), work[0], STRIDE)
 
 
 @loop
