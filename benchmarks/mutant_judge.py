@@ -25,6 +25,7 @@ PATIENCE = 20  # seconds of processor time after which a mutant hangs, beyond wh
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--judge", type=Path, default=None, help="file of mutants")
+    parser.addoption("--warm", action="store_true", help="load compiled kernels before the first fork")
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
@@ -66,12 +67,16 @@ def first_failure(items: list[pytest.Item]) -> str | None:
 class Judge:
     """Runs each mutant's tests in a fork."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, warm: bool) -> None:
+        self.file, self.warm = file, warm
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         rows = [json.loads(line) for line in self.file.read_text().splitlines()]
+        if self.warm:
+            failed = first_failure([items[name] for name in {name: None for row in rows for name in row["tests"]}])
+            if failed is not None:
+                raise RuntimeError(f"tests must pass without mutants, got a failure of {failed}")
         start, survived = time.monotonic(), 0
         for number, row in enumerate(rows, 1):
             caught_by = self.judged(row, [items[name] for name in row["tests"] if name in items])
@@ -112,4 +117,4 @@ class Judge:
 def pytest_configure(config: pytest.Config) -> None:
     file = config.getoption("--judge")
     if file is not None:
-        config.pluginmanager.register(Judge(file))
+        config.pluginmanager.register(Judge(file, config.getoption("--warm")))

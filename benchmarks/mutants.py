@@ -5,8 +5,9 @@ python -m benchmarks.mutants [--package kernels] [--only kernels/robust/] [--sam
 A mutant is a function with one constant, sign, comparison, index or argument changed, or one term or statement dropped.
 First every quick test runs once, traced, to see which functions it reaches (`mutant_reach`).  Each mutant of a fixed
 sample then meets the tests that reach its function, the narrowest first, until one fails (`mutant_judge`).  Kernels
-run as plain Python; tests that are too slow that way are left out, so the shares caught are lower bounds.  Results are
-kept one line each: an interrupted run goes on; `--again` tries survivors again, with `--look` after new tests.
+run as plain Python where they are what is changed, compiled elsewhere; tests that are too slow are left out, so the
+shares caught are lower bounds.  Results are kept one line each: an interrupted run goes on; `--again` tries survivors
+again, with `--look` after new tests.
 """
 
 import argparse
@@ -30,12 +31,18 @@ PACKAGES = {
     "policies": ("policies/[!_]*.py",),
     "statistics": tuple(f"experiments/*/{name}.py" for name in ("records", "statistics", "summary", "results")),
 }
-QUICK = (  # tests to look at
+QUICK = (  # tests to look at for kernels
     *("kernels", "inference", "policies", "models", "test_hostile_input.py"),
     *("statistics", "contracts/test_engines.py", "contracts/test_soundness.py"),
     *("experiments/test_statistics.py", "experiments/test_reports.py"),
 )
-SLOW = 1.5  # seconds of processor time after which a test is not used
+COMPILED = ("inference", "policies", "statistics")  # packages that are plain Python, above kernels
+ABOVE = (  # tests to look at for these
+    *("inference", "policies", "models", "contracts", "bandit", "experiments"),
+    *("test_hostile_input.py", "test_regressor.py", "test_sequences.py"),
+)
+SLOW = 1.5  # seconds of processor time after which a test is not used, with kernels as plain Python
+SLOW_COMPILED = 4.0
 
 
 class Mutant(NamedTuple):
@@ -82,21 +89,23 @@ def function_at(text: str, site: Site) -> str:
     return max(((other.line, name) for name, other in sites(text) if other.line <= site.line), default=(0, ""))[1]
 
 
-def run_tests(places: Iterable[str], *options: str) -> None:
-    """Run tests without compiled kernels, with one of our plugins."""
+def run_tests(compiled: bool, places: Iterable[str], *options: str) -> None:
+    """Run tests, with or without compiled kernels, with one of our plugins."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCES.parent), str(ROOT)])}
-    environment["NUMBA_DISABLE_JIT"] = "1"
+    environment["NUMBA_DISABLE_JIT"] = "0" if compiled else "1"
     wrapped = "ignore:overflow encountered:RuntimeWarning"  # words wrap around in compiled kernels, without a warning
     quiet = ["-q", "-p", "no:cacheprovider", "--tb=no", "-W", wrapped]
     subprocess.run([sys.executable, "-m", "pytest", *quiet, *options, *places], cwd=ROOT, env=environment)
 
 
-def reached(out: Path, look: bool) -> list[Test]:
-    """Tests that are quick without compiled kernels, and what they reach; looked up once, or again for new tests."""
-    file = out / "reach.jsonl"
+def reached(out: Path, look: bool, compiled: bool) -> list[Test]:
+    """Tests that are quick, and what they reach; looked up once, or again for new tests."""
+    file = out / ("reach_compiled.jsonl" if compiled else "reach.jsonl")
     if look or not file.exists():
-        places = [str(ROOT / "tests" / name) for name in QUICK]
-        run_tests(places, "-p", "benchmarks.mutant_reach", "--reach-into", str(file), "--reach-seconds", str(SLOW))
+        places = [str(ROOT / "tests" / name) for name in (ABOVE if compiled else QUICK)]
+        seconds = SLOW_COMPILED if compiled else SLOW
+        reach = ["-p", "benchmarks.mutant_reach", "--reach-into", str(file), "--reach-seconds", str(seconds)]
+        run_tests(compiled, places, *reach)
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     return [Test(row["test"], row["seconds"], frozenset(row["functions"])) for row in rows if row["passed"]]
 
@@ -119,9 +128,9 @@ def chosen(mutant: Mutant, tests: Iterable[Test], most: int, enough_s: float) ->
     return picked[:most]
 
 
-def judge_all(mutants: Sequence[Mutant], options: Any) -> None:
+def judge_all(mutants: Sequence[Mutant], options: Any, compiled: bool) -> None:
     """Judge mutants, keeping each result."""
-    tests = reached(options.out, options.look)
+    tests = reached(options.out, options.look, compiled)
     file, needed = options.out / "mutants.jsonl", set[str]()
     with file.open("w") as lines:
         for mutant in mutants:
@@ -130,7 +139,8 @@ def judge_all(mutants: Sequence[Mutant], options: Any) -> None:
             needed.update(name.split("::")[0] for name in names)
             row = {"key": mutant.key, **mutant._asdict(), "site": None, "text": text, "tests": names}
             lines.write(json.dumps(row) + "\n")
-    run_tests(sorted(needed), "-p", "benchmarks.mutant_judge", "--judge", str(file))
+    warm = ["--warm"] if compiled else []  # a fork would load every kernel again
+    run_tests(compiled, sorted(needed), "-p", "benchmarks.mutant_judge", "--judge", str(file), *warm)
 
 
 def results(out: Path) -> dict[str, dict[str, Any]]:
@@ -170,9 +180,11 @@ def main(arguments: list[str]) -> None:
         mutants += sampled(name, options.sample, options.seed, options.only)
     known = results(options.out)
     left = [m for m in mutants if m.key not in known or (options.again and known[m.key]["caught_by"] is None)]
-    if left:
-        judge_all(left, options)
-        known = results(options.out)
+    for compiled in (False, True):
+        mine = [mutant for mutant in left if (mutant.package in COMPILED) == compiled]
+        if mine:
+            judge_all(mine, options, compiled)
+    known = results(options.out)
     text = report([known[mutant.key] for mutant in mutants if mutant.key in known])
     (options.out / "report.md").write_text(text)
     print(text)

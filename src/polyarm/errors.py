@@ -147,6 +147,13 @@ def require_array(value: ArrayLike, name: str) -> Array:
         raise InvalidArgument(f"{name} must be an array of numbers, got {shown(value)}") from None
 
 
+def require_vector(value: ArrayLike, name: str) -> Array:
+    """Value as a contiguous float vector of any length."""
+    vector = require_array(value, name)
+    require(vector.ndim == 1, name, "a vector of numbers", value)
+    return vector
+
+
 def require_no_mask(value: object, name: str) -> None:
     """Raise for a masked array or value: NumPy would take what lies behind the mask, or NaN with a warning."""
     masked = isinstance(value, np.ma.MaskedArray) or (
@@ -225,6 +232,11 @@ def require_count(value: int, name: str, at_least: int = 1, at_most: int | None 
 def require_positive(value: float, name: str) -> float:
     """Value as a finite float above zero."""
     return require_number(value, name, "a finite number above 0", lambda v: v > 0)
+
+
+def require_share(value: float, name: str) -> float:
+    """Value as a float above 0 and at most 1."""
+    return require_number(value, name, "a number above 0 and at most 1", lambda v: 0 < v <= 1)
 
 
 def require_number(value: float, name: str, rule: str, holds: Any = lambda v: True) -> float:

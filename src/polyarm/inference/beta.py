@@ -5,7 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require, require_arm, require_context, require_count, require_positive, require_reward
+from polyarm.errors import (
+    require,
+    require_arm,
+    require_context,
+    require_count,
+    require_generator,
+    require_positive,
+    require_reward,
+)
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import Door
 from polyarm.inference.moments import MomentDefaults
@@ -74,7 +82,7 @@ class BetaEngine(MomentDefaults):
             self._door.check(self, state)
         require_context(context, self.context_dim)
         a, b = (state.counts + self.prior).T
-        return rng.beta(a, b, (require_count(n_draws, "n_draws"), self.n_arms))
+        return require_generator(rng).beta(a, b, (require_count(n_draws, "n_draws"), self.n_arms))
 
     def moments(self, state: BetaState, context: Array) -> Array:
         """Mean and standard deviation of every arm's rate, (2, n_arms)."""

@@ -13,7 +13,9 @@ from polyarm.errors import (
     require_contexts,
     require_count,
     require_eligible,
+    require_generator,
     require_reward,
+    require_vector,
 )
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import Door
@@ -198,11 +200,13 @@ class ConjugateEngine(MomentDefaults):
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
+        points, n = require_vector(grid, "grid"), require_count(n_draws, "n_draws")
+        require_generator(rng)
         mean, square = leverage(state.roots[a], x, np.empty_like(x))
         shape, scale, noise_var = self._laws[a]
         rate = scale + 0.5 * state.roots[a, -1, -1] ** 2
-        draws = rate / rng.standard_gamma(shape + 0.5 * state.counts[a], (n_draws, 1))
-        variance = np.full((n_draws, 1), noise_var) if noise_var > 0 else draws
-        centre = mean + np.sqrt(variance * square) * rng.standard_normal((n_draws, 1))
-        gap = np.asarray(grid, dtype=np.float64) - centre
+        draws = rate / rng.standard_gamma(shape + 0.5 * state.counts[a], (n, 1))
+        variance = np.full((n, 1), noise_var) if noise_var > 0 else draws
+        centre = mean + np.sqrt(variance * square) * rng.standard_normal((n, 1))
+        gap = points - centre
         return np.asarray(np.exp(-0.5 * gap**2 / variance) / np.sqrt(2 * np.pi * variance))

@@ -15,6 +15,8 @@ from polyarm.errors import (
     require_name,
     require_positive,
     require_reward,
+    require_share,
+    require_vector,
 )
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
@@ -369,6 +371,8 @@ class GibbsEngine:
         """Let only a share of every arm's past remain; in place."""
         if state is not self._door.last:
             self._door.check(self, state)
+        require_share(share, "share")
+        require(self._absorbs, "half_life", "given, or a memory, where the past fades", self.half_life)
         for a in range(self.n_arms):
             forget(self._books(state, a), a, self._prior.roots[a, 0], share)
 
@@ -502,7 +506,7 @@ class GibbsEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        points = require_array(grid, "grid")
+        points = require_vector(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
         table, size = state.tables[a], int(state.sizes[a, 0])
         means.draw_density(table, size, state.laws[a], self._prior.columns[a], x, points, out, stream(rng))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.errors import require, require_arm, require_array, require_context, require_count, require_reward
+from polyarm.errors import require, require_arm, require_context, require_count, require_reward, require_vector
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import all_finite, backup_of, give_up
@@ -236,7 +236,7 @@ class ParticleEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        points = require_array(grid, "grid")
+        points = require_vector(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
         cloud = state.clouds[a]
         weights = cloud.weights[: cloud.size[PARTICLES]]

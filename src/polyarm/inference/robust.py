@@ -8,13 +8,15 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from polyarm.errors import (
+    require,
     require_arm,
-    require_array,
     require_context,
     require_contexts,
     require_count,
     require_positive,
     require_reward,
+    require_share,
+    require_vector,
 )
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import NOTHING, Door
@@ -287,6 +289,7 @@ class RobustEngine:
         """Let only a share of every arm's past remain; in place."""
         if state is not self._door.last:
             self._door.check(self, state)
+        require_share(share, "share")
         kernels.forget(self._books(state), share)
 
     def random_moves(self, state: RobustState, arm: int, n_moves: int, rng: Rng) -> RobustState:
@@ -388,12 +391,14 @@ class RobustEngine:
         """What `predictive` says of an arm's next reward to lie between two values, in a fraction of the time."""
         if state is not self._door.last:
             self._door.check(self, state)
-        n, model = int(state.sizes[arm, 0]), self.model
+        x = require_context(context, self.context_dim)
+        a = require_arm(arm, self.n_arms)
+        n, model = int(state.sizes[a, 0]), self.model
         parts = np.empty((3, n + 1))
-        predict.describe_components(*posterior(state), context, arm, parts)
+        predict.describe_components(*posterior(state), x, a, parts)
         counts, location, variance = parts
         origin, noise = float(state.shared.origin), float(state.shared.noise_scale)
-        sd = np.sqrt(state.tables[arm, VAR, :n] + variance[:n])
+        sd = np.sqrt(state.tables[a, VAR, :n] + variance[:n])
         normal = ndtr((high - origin - location[:n]) / sd) - ndtr((low - origin - location[:n]) / sd)
         total, at = float(counts[:n] @ normal), origin + float(location[n])
         for share, shape in ((1.0 - model.wild_share, model.noise_shape), (model.wild_share, model.wild_shape)):
@@ -411,7 +416,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        points = require_array(grid, "grid")
+        points = require_vector(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
         draws.draw_density(self._books(state), a, x, points, out, stream(rng))
         return out
@@ -430,6 +435,8 @@ class RobustEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
+        wanted = (self.n_arms, len(values) + 1)
+        require((len(shares), *shares.shape[2:]) == wanted, "shares", "one of every arm and value", shares.shape)
         out = np.empty((shares.shape[1], self.n_arms))
         draws.draw_worths(self._books(state), x, objective.functional, values, shares, out, stream(rng))
         return out

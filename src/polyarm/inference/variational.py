@@ -9,11 +9,11 @@ import numpy as np
 from polyarm.errors import (
     require,
     require_arm,
-    require_array,
     require_context,
     require_count,
     require_number,
     require_reward,
+    require_vector,
 )
 from polyarm.inference.arms import model_of_all, with_empty_arm
 from polyarm.inference.door import NOTHING, Door
@@ -245,7 +245,7 @@ class VariationalEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        points = require_array(grid, "grid")
+        points = require_vector(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
         places = self._in_use(state, a)
         law, column = self._prior.laws[a], self._prior.columns[a]
