@@ -6,7 +6,10 @@ from typing import Any
 
 
 class ScriptedGenerator:
-    """Stands in for a NumPy generator in uncompiled kernels.  Draws not given are 0, 1 for gammas, 1/2 for uniforms."""
+    """Stands in for a NumPy generator in uncompiled kernels.
+
+    Draws not given are 0 for normals, 1 for gammas and exponentials, 1/2 for uniforms and betas.
+    """
 
     def __init__(
         self,
@@ -14,10 +17,12 @@ class ScriptedGenerator:
         gammas: Iterable[float] = (),
         uniforms: Iterable[float] = (),
         betas: Iterable[float] = (),
+        exponentials: Iterable[float] = (),
     ) -> None:
         self.asked: list[tuple[float, ...]] = []  # parameters of gammas and betas
         self._normals, self._gammas = _endless(normals, 0.0), _endless(gammas, 1.0)
         self._uniforms, self._betas = _endless(uniforms, 0.5), _endless(betas, 0.5)
+        self._exponentials = _endless(exponentials, 1.0)
 
     def standard_normal(self) -> float:
         return next(self._normals)
@@ -28,6 +33,9 @@ class ScriptedGenerator:
 
     def random(self) -> float:
         return next(self._uniforms)
+
+    def standard_exponential(self) -> float:
+        return next(self._exponentials)
 
     def beta(self, a: float, b: float) -> float:
         self.asked.append((a, b))

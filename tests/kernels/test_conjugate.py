@@ -1,10 +1,13 @@
-"""Shares of draws in which a line is best, draw by draw."""
+"""Lines: what a reward adds, draws of means and worths number by number, shares of draws in which each is best."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from polyarm.kernels import conjugate
 from polyarm.kernels._jit import plain
+from polyarm.kernels.objectives import ABOVE, EXPECTATION, Functional
+from polyarm.types import Array, IntArray
 from tests.kernels.script import Script
 
 X = np.array([[0.7, -1.3], [0.2, 0.9], [0.0, 0.0]])
@@ -34,3 +37,65 @@ def test_wins_are_counted_draw_by_draw(known: float, among: tuple[bool, ...]) ->
                 values[arm] = x @ np.linalg.solve(R, rest) + np.linalg.norm(np.linalg.solve(R.T, x)) * e
         expected = np.bincount(values.argmax(axis=0), minlength=3) / n_draws
         np.testing.assert_allclose(found, expected)
+
+
+def lines() -> tuple[Array, IntArray, Array]:
+    """Roots, counts and laws of three arms; the noise of the last is known."""
+    rng = np.random.default_rng(0)
+    roots = np.triu(rng.standard_normal((3, 3, 3))) + 2.0 * np.eye(3)
+    return roots, np.array([3, 0, 7]), np.array([[1.5, 0.7, 0.0], [2.5, 0.4, 0.0], [1.5, 0.7, 0.6]])
+
+
+def moments(root: Array, x: Array) -> tuple[float, float]:
+    """x'U and x'Vx."""
+    R, rest = root[:2, :2], root[:2, 2]
+    return float(x @ np.linalg.solve(R, rest)), float(np.sum(np.linalg.solve(R.T, x) ** 2))
+
+
+def test_a_reward_is_information_about_its_arm() -> None:
+    roots, counts, _ = lines()
+    before, n = roots.copy(), counts.copy()
+    plain(conjugate.learn)(roots, counts, 2, X[0], 1.7)
+    row = np.append(X[0], 1.7)
+    np.testing.assert_allclose(roots[2].T @ roots[2], before[2].T @ before[2] + np.outer(row, row))
+    np.testing.assert_array_equal(roots[:2], before[:2])
+    assert (counts - n).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("functional", [Functional(EXPECTATION, 0.0, 0.0), Functional(ABOVE, 0.3, 0.0)])
+def test_means_and_worths_are_drawn_around_the_lines(functional: Functional) -> None:
+    """s2 = b / Gamma(a) or as known, x'w = m + sqrt(s2 q) z: the mean, or what N(x'w, s2) is worth."""
+    rng, (roots, counts, laws), out = np.random.default_rng(1), lines(), np.full((4, 3), np.nan)
+    gammas, normals = rng.uniform(0.3, 2.0, 8).tolist(), rng.standard_normal(12).tolist()
+    script = Script(normals, gammas)
+    if functional.kind == EXPECTATION:
+        plain(conjugate.draw_means)(roots, counts, laws, X[0], out, script)
+    else:
+        plain(conjugate.draw_worths)(roots, counts, laws, X[0], functional, out, script)
+    assert script.asked == [(1.5 + 1.5,)] * 4 + [(2.5,)] * 4
+    drawn, z = iter(gammas), iter(normals)
+    for arm in range(3):
+        m, q = moments(roots[arm], X[0])
+        b = laws[arm, 1] + 0.5 * roots[arm, 2, 2] ** 2
+        for draw in range(4):
+            variance = 0.6 if arm == 2 else b / next(drawn)
+            mean = m + np.sqrt(variance * q) * next(z)
+            worth = mean if functional.kind == EXPECTATION else stats.norm.sf(0.3, mean, np.sqrt(variance))
+            assert out[draw, arm] == pytest.approx(worth)
+
+
+def test_the_worth_of_an_expectation_is_the_mean() -> None:
+    (roots, counts, laws), means, worths = lines(), np.empty((5, 3)), np.empty((5, 3))
+    plain(conjugate.draw_means)(roots, counts, laws, X[1], means, np.random.default_rng(2))
+    functional = Functional(EXPECTATION, 0.0, 0.0)
+    plain(conjugate.draw_worths)(roots, counts, laws, X[1], functional, worths, np.random.default_rng(2))
+    np.testing.assert_allclose(worths, means)
+
+
+def test_expectations_and_predictors_are_those_of_the_lines() -> None:
+    (roots, _, _), expected, predicted = lines(), np.empty(3), np.empty((2, 3))
+    plain(conjugate.expected_means)(roots, X[0], expected)
+    plain(conjugate.predictors)(roots, X[0], predicted)
+    exact = np.array([moments(root, X[0]) for root in roots]).T
+    np.testing.assert_allclose(expected, exact[0])
+    np.testing.assert_allclose(predicted, exact)
