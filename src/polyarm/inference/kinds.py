@@ -14,6 +14,8 @@ from polyarm.errors import (
     require_count,
     require_reward,
 )
+from polyarm.inference.amounts import AmountModel, AmountState
+from polyarm.inference.amounts import is_on as is_amounts_on
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import backup_of, put_back
 from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share
@@ -21,7 +23,7 @@ from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
 from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
 from polyarm.inference.links_grid import OFF
 from polyarm.inference.robust import RobustEngine, RobustState
-from polyarm.kernels import links
+from polyarm.kernels import amounts, links
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
 from polyarm.kernels._jit import stream
@@ -56,7 +58,7 @@ class KindsState(NamedTuple):
 
     Sticks and data are laid out as in kernels.sticks, tally and seen as in kernels.tally; without kinds there are no
     sticks and the rest's state holds the rewards.  rest_is tells whether the rest is a mixture, unknown or a constant.
-    links holds the models of counts and marks beside all of this.
+    links holds the models of counts and marks beside all of this, amounts the other model of the rest.
     """
 
     rest: RobustState
@@ -69,6 +71,7 @@ class KindsState(NamedTuple):
     seen: Array
     n_rewards: int
     links: LinkState
+    amounts: AmountState
     made_with: str = ""
 
     def require_sound(self) -> None:
@@ -83,7 +86,7 @@ class KindsState(NamedTuple):
     @staticmethod
     def added_fields() -> tuple[str, ...]:
         """Fields that earlier versions did not have."""
-        return ("links",)
+        return ("links", "amounts")
 
 
 def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
@@ -111,6 +114,8 @@ class KindsEngine:
     A kind is a value that holds at least 30 % of the rewards so far and at least 4 of them, or any value seen twice
     while at most three different ones were seen.  When the kinds change, everything is learnt anew from the rewards
     that can still move: all of them, unless `rest` has a memory or a half-life.
+    Where the rest lies on one side of a kind, as what was paid does, a model of amounts beside the robust one predicts
+    its mean too (see amounts).
     Beside all of this, rewards on a grid may be counts or marks: models of these, with a link, predict too, and means,
     draws and predictive distributions are those of all models, weighted by how well each has predicted (see links).
     rest     the engine of the robust model, with its memory and half-life, which hold for the sticks too
@@ -126,6 +131,7 @@ class KindsEngine:
     _still: RobustEngine = field(init=False, repr=False)
     _quick: RobustEngine = field(init=False, repr=False)
     _links: LinkModels = field(init=False, repr=False)
+    _amounts: AmountModel = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
@@ -138,8 +144,9 @@ class KindsEngine:
         object.__setattr__(self, "_quick", replace(self._still, moves=4, other_arm_moves=0))
         for engine in (self._still, self._quick):  # three engines of one state
             object.__setattr__(engine, "_door", self.rest._door)
-        models = LinkModels(self.n_arms, self.context_dim, self.moves, self.rest.memory, self.rest.fixed_units)
-        object.__setattr__(self, "_links", models)
+        beside = (self.n_arms, self.context_dim, self.moves, self.rest.memory, self.rest.fixed_units)
+        object.__setattr__(self, "_links", LinkModels(*beside))
+        object.__setattr__(self, "_amounts", AmountModel(*beside))
 
     @property
     def n_arms(self) -> int:
@@ -167,6 +174,7 @@ class KindsEngine:
             seen=np.zeros(3),
             n_rewards=0,
             links=self._links.init(),
+            amounts=self._amounts.init(),
             made_with=self._door.settings(self),
         )
 
@@ -209,8 +217,9 @@ class KindsEngine:
         kernels.fit_all(wider)
         made_with = engine._door.settings(engine)
         data = (*state.data, engine._no_rewards(m)[-1])
-        links = self._links.with_arm(state.links)
-        return engine, state._replace(rest=rest, sticks=wider, data=data, links=links, made_with=made_with)
+        links, amounts = self._links.with_arm(state.links), self._amounts.with_arm(state.amounts)
+        state = state._replace(links=links, amounts=amounts, made_with=made_with)
+        return engine, state._replace(rest=rest, sticks=wider, data=data)
 
     def update(self, state: KindsState, context: Array, arm: int, reward: float, rng: Rng) -> KindsState:
         """State after one reward."""
@@ -233,12 +242,31 @@ class KindsEngine:
     def _with_reward(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         if is_on(state.links):
             self._links.judge(state.links, reward, self._probability(state, reward))
+        if is_amounts_on(state.amounts) and not (state.values == reward.value).any():
+            base = float(self.rest.moments(state.rest, reward.context)[0, reward.arm])
+            self._amounts.judge(state.amounts, reward, base)
+        known = state.values
         state = self._with_own(state, reward, rng)
+        if len(state.values) > 0 or len(known) > 0:
+            state = self._with_amounts(state, reward, known)
         if state.links.models.grid[STATUS] != OFF:
             many = bool(state.seen[tallies.USED] > FEW or state.seen[tallies.LOST] > 0)
             kept = partial(self._kept, state)
             state = state._replace(links=self._links.learnt(state.links, reward, state.n_rewards, many, kept))
         return self._faded(state)
+
+    def _with_amounts(self, state: KindsState, reward: Reward, known: Array) -> KindsState:
+        """State whose model of amounts has learnt a reward, or begins anew with other kinds than those known."""
+        values = state.values
+        if values is not known or state.rest_is != MIXTURE:
+            state = state._replace(amounts=self._amounts.init())
+        if state.rest_is != MIXTURE or len(values) == 0 or (values == reward.value).any():
+            return state
+        kept, n = partial(self._kept_amounts, state), state.rest.n_rewards
+        return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, values, kept))
+
+    def _kept_amounts(self, state: KindsState) -> list[Reward]:
+        return [reward for reward in self._kept(state) if not (state.values == reward.value).any()]
 
     def _probability(self, state: KindsState, reward: Reward) -> float:
         """Predictive probability of the cell of the grid around a reward, without models of counts and marks."""
@@ -247,6 +275,8 @@ class KindsEngine:
         found = float(abs(y - state.constant) < half)
         if state.rest_is != CONSTANT:
             found = self.rest.probability_between(state.rest, x, a, y - half, y + half)
+            if is_amounts_on(state.amounts):
+                found = self._amounts.probability_between(state.amounts, x, a, (y - half, y + half), found)
         if len(state.values) == 0:
             return found
         shares = np.empty(len(state.values) + 1)
@@ -280,6 +310,7 @@ class KindsEngine:
         if share < 1.0:
             tallies.fade(state.tally, state.seen, share)
             self._links.fade(state.links, share)
+            self._amounts.fade(state.amounts, share)
             if len(state.values) > 0:
                 kernels.forget(state.sticks, share)
                 if state.rest_is == MIXTURE:
@@ -422,6 +453,8 @@ class KindsEngine:
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self.rest.draw_means(state.rest, x, n_draws, rng)
+            if is_amounts_on(state.amounts):
+                self._amounts.draw_means(state.amounts, x, out, rng)
         else:
             mean, sd = self._simple_rest(state)
             out = mean + sd * rng.standard_normal((require_count(n_draws, "n_draws"), self.n_arms))
@@ -456,7 +489,10 @@ class KindsEngine:
         x = require_context(context, self.context_dim)
         shares = np.stack([self.draw_shares(state, x, arm, n_draws, rng) for arm in range(self.n_arms)])
         if state.rest_is == MIXTURE:
-            return self.rest.draw_objectives_beside(state.rest, x, objective, state.values, shares, rng)
+            out = self.rest.draw_objectives_beside(state.rest, x, objective, state.values, shares, rng)
+            if is_amounts_on(state.amounts):
+                self._amounts.draw_objectives(state.amounts, x, objective, state.values, shares, out, rng)
+            return out
         values = np.empty(shares.shape)
         values[:, :, :-1] = state.values
         mean, sd = self._simple_rest(state)
@@ -476,6 +512,8 @@ class KindsEngine:
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self.rest.moments(state.rest, x)
+            if is_amounts_on(state.amounts):
+                amounts.moments(state.amounts.model, state.amounts.weights, x, out)
         else:
             out = np.empty((2, self.n_arms))
             out[0], out[1] = self._simple_rest(state)
@@ -492,6 +530,8 @@ class KindsEngine:
         x = require_contexts(contexts, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self.rest.moments_many(state.rest, x)
+            if is_amounts_on(state.amounts):
+                amounts.moments_many(state.amounts.model, state.amounts.weights, x, out)
         else:
             out = np.empty((len(x), 2, self.n_arms))
             out[:, 0], out[:, 1] = self._simple_rest(state)
@@ -534,7 +574,9 @@ class KindsEngine:
         kernels.expected_shares(state.sticks, x, arm, shares)
         if state.rest_is == CONSTANT:
             return JumpMixture(np.append(state.values, state.constant), shares)
-        return JumpMixture(state.values.copy(), shares[:-1], rest)
+        if not is_amounts_on(state.amounts):
+            return JumpMixture(state.values.copy(), shares[:-1], rest)
+        return JumpMixture(state.values.copy(), shares[:-1], self._amounts.predictive(state.amounts, x, arm, rest))
 
     def draw_densities(self, state: KindsState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid)).
@@ -545,6 +587,9 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         out = self.rest.draw_densities(state.rest, context, arm, grid, n_draws, rng)
+        if is_amounts_on(state.amounts):
+            x = require_context(context, self.context_dim)
+            self._amounts.draw_densities(state.amounts, x, arm, np.asarray(grid, dtype=np.float64), out, rng)
         if is_on(state.links):
             out *= float(state.links.weights[0])
         if len(state.values) == 0:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polyarm.errors import require
-from polyarm.inference import links_checks, migration
+from polyarm.inference import amounts_checks, links_checks, migration
 from polyarm.inference.state_checks import require_numbers, require_range, require_rewards
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
@@ -35,6 +35,7 @@ def require_kinds(state: "KindsState") -> None:
     require_rows(state, m)
     require_tally(state)
     links_checks.require_links(state.links)
+    amounts_checks.require_amounts(state.amounts)
 
 
 def require_rows(state: "KindsState", m: int) -> None:
@@ -64,12 +65,15 @@ def rows_fit(state: "KindsState", memory: int | None) -> bool:
     """Whether the rows of every arm are laid out as with that memory."""
     if not migration.rows_fit(state.links.data, state.links.models.sizes, memory):
         return False
+    if not migration.rows_fit(state.amounts.data, state.amounts.model.sizes, memory):
+        return False
     return len(state.values) == 0 or migration.rows_fit(state.data, state.sticks.sizes, memory)
 
 
 def migrated(state: "KindsState", memory: int | None) -> "KindsState":
     """The state for another memory, with sums of its own; rewards beyond the memory stay in the sums for good."""
-    state = state._replace(links=links_checks.migrated(state.links, memory))
+    links, amounts = links_checks.migrated(state.links, memory), amounts_checks.migrated(state.amounts, memory)
+    state = state._replace(links=links, amounts=amounts)
     if len(state.values) == 0:
         return state
     sticks, data = migration.fit_sums(state.sticks, state.data, memory, kernels.recount)

@@ -23,7 +23,7 @@ from polyarm.kernels import links as kernels
 from polyarm.kernels import sticks as columns_of
 from polyarm.kernels._jit import stream
 from polyarm.kernels.links import ALIVE, FAMILIES, HIGHEST, LOWEST, MARKS, STATUS, STEP, TAKEN, Links
-from polyarm.models import JumpMixture, Objective, StudentMixture
+from polyarm.models import AmountMixture, JumpMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 DISPERSIONS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0])
@@ -293,7 +293,7 @@ class LinkModels:
     ) -> JumpMixture:
         """Posterior predictive distribution of the mixture of all models; values near a known one are that one."""
         jumps: dict[float, float] = {}
-        rest: StudentMixture | None = base if isinstance(base, StudentMixture) else base.rest
+        rest: StudentMixture | AmountMixture | None = base if isinstance(base, StudentMixture) else base.rest
         if isinstance(base, JumpMixture):
             for value, weight in zip(base.values.tolist(), base.weights.tolist(), strict=True):
                 jumps[value] = jumps.get(value, 0.0) + float(state.weights[0]) * weight

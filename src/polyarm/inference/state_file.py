@@ -20,7 +20,7 @@ import numpy as np
 
 from polyarm.errors import BrokenFile, InvalidArgument, require, require_writable_parent
 from polyarm.inference.door import KEEPING, copied, described, difference, named, require_settings, require_sound
-from polyarm.inference.shapes import MADE_WITH, added_to, shape_of
+from polyarm.inference.shapes import MADE_WITH, added_to, n_added, shape_of
 from polyarm.types import AnyEngine, AnyPolicy, State
 
 FORMAT = 2
@@ -32,10 +32,10 @@ DAMAGED = (
 )
 
 
-def leaves(state: Any, path: str = "state", earlier: bool = False) -> Iterator[tuple[str, Any]]:
+def leaves(state: Any, path: str = "state", earlier: int = 0) -> Iterator[tuple[str, Any]]:
     """Every array and number of a nested state with its path; with `earlier`, those that earlier versions had."""
     if isinstance(state, (tuple, list)):
-        left_out = added_to(state) if earlier else ()
+        left_out = added_to(state, earlier)
         for name, value in named(state):
             if name not in left_out:
                 yield from leaves(value, f"{path}.{name}", earlier)
@@ -83,7 +83,7 @@ def save_state(path: str | Path, state: Any, policy: AnyPolicy | AnyEngine | Non
     return target
 
 
-def hash_of(header: dict[str, Any], state: Any, earlier: bool = False) -> str:
+def hash_of(header: dict[str, Any], state: Any, earlier: int = 0) -> str:
     """SHA-256 of what a file says about a state and of all its numbers."""
     digest = hashlib.sha256()
     digest.update(json.dumps({k: v for k, v in header.items() if k != "sha256"}, sort_keys=True).encode())
@@ -126,8 +126,9 @@ def load_state(path: str | Path, like: Any = None, policy: AnyPolicy | AnyEngine
                 raise BrokenFile(f"path must be a polyarm state of format {FORMAT}, got another: {path}")
             require_same_settings(header, wanted, policy, path)
             expected = shape_of(wanted)
-            earlier = header.get("shape") != expected and header.get("shape") == shape_of(wanted, earlier=True)
-            if header.get("shape") != expected and not earlier:
+            versions = range(1 + n_added(wanted))
+            earlier = next((n for n in versions if header.get("shape") == shape_of(wanted, earlier=n)), None)
+            if earlier is None:
                 raise BrokenFile(f"path must be a state of this policy and these arms, got another's: {path}")
             state = read_like(archive, wanted, header.get("settings") or {}, earlier=earlier)
     except DAMAGED as error:
@@ -171,14 +172,14 @@ def read_like(
     like: Any,
     settings: dict[str, str] | None = None,
     path: str = "state",
-    earlier: bool = False,
+    earlier: int = 0,
 ) -> Any:
     """Arrays of the archive in the nesting of `like`, with the settings that they were made with, or its own.
 
     With `earlier`, fields that earlier versions did not have are those of `like`.
     """
     if isinstance(like, (tuple, list)):
-        left_out = added_to(like) if earlier else ()
+        left_out = added_to(like, earlier)
         values = [
             copied(value) if name in left_out else read_like(archive, value, settings, f"{path}.{name}", earlier)
             for name, value in named(like)

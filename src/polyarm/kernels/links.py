@@ -237,25 +237,26 @@ def forget(links: Links, share: float) -> None:
 
 
 @loop
-def share_family(links: Links, family: int, law: Array, work: Array) -> None:
+def share_line(counts: Array, fits: Array, guess: Array, columns: Array, law: Array, work: Array) -> None:
     """Bring what the arms share to where the bound of variational Bayes is highest, given every arm's coefficients.
 
-    beta_0 and lam are taken as independent; lam is its expected size, at most its largest value.
+    beta_0 and lam are taken as independent; lam is its expected size, at most its largest value.  counts (A,), fits
+    (A, D, D + 1) and guess (3, D) are those of one family; an arm of no rewards says nothing.
     """
-    A, D = links.fits.shape[0], links.fits.shape[2]
+    A, D = fits.shape[0], fits.shape[1]
     last = D - 1
-    guess, columns, e = links.guess[family], links.columns, work[0]
+    e = work[0]
     squares, count = 0.0, 0.0
     for i in range(D):
         g = 0 if i < last else 1
         unit = columns[UNIT, i] if i < last else 1.0
         n, total, own = 0.0, 0.0, 0.0
         for arm in range(A):
-            if links.sums[arm, family, 0] > 0.0:
+            if counts[arm] > 0.0:
                 n += 1.0
                 for h in range(D):
                     e[h] = (columns[AT, h] if i == last else 0.0) if h != i else 1.0
-                mean, variance = predictor(links.fits[arm, family], e, work[1])
+                mean, variance = predictor(fits[arm], e, work[1])
                 total += mean
                 own += mean * mean + variance
         spread = 1.0 / (1.0 / law[WIDE + g] + n / guess[LAM, i])
@@ -278,7 +279,8 @@ def share(links: Links, laws: Array) -> None:
     work = np.empty((2, links.fits.shape[2]))
     for family in range(FAMILIES):
         if lives(links, family):
-            share_family(links, family, laws[family], work)
+            counts, fits = links.sums[:, family, 0], links.fits[:, family]
+            share_line(counts, fits, links.guess[family], links.columns, laws[family], work)
     fit_all(links)
 
 

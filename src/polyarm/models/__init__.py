@@ -1,5 +1,6 @@
 """Reward models told forwards, and the distributions they are made of."""
 
+from polyarm.models.amounts import AmountMixture
 from polyarm.models.base_measure import NormalInverseGamma
 from polyarm.models.hierarchical import HierarchicalMixture
 from polyarm.models.jumps import JumpMixture
@@ -21,6 +22,7 @@ from polyarm.models.student import StudentMixture
 
 __all__ = [
     "MEAN",
+    "AmountMixture",
     "ExpectedShortfall",
     "ExponentialUtility",
     "HierarchicalMixture",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyarm.models.amounts import AmountMixture
 from polyarm.models.student import StudentMixture
 from polyarm.types import Array, Rng
 
@@ -14,7 +15,7 @@ class JumpMixture:
 
     values: Array
     weights: Array
-    rest: StudentMixture | None = None
+    rest: StudentMixture | AmountMixture | None = None
 
     @property
     def continuous_weight(self) -> float:

@@ -1,6 +1,7 @@
 """Mixtures of Student-t distributions: what a reward's posterior predictive distribution is."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy import special
@@ -57,25 +58,8 @@ class StudentMixture:
         p = np.asarray(probability, dtype=np.float64)
         inside = (p > 0) & (p < 1)
         values = np.where(inside, 0.0, np.where(p == 0, -np.inf, np.where(p == 1, np.inf, np.nan)))
-        values[inside] = self._search(p[inside])
+        values[inside] = search(self, p[inside], *self._bracket(p[inside]))
         return np.asarray(values)
-
-    def _search(self, p: Array) -> Array:
-        """Roots of cdf - p by Newton's steps, halving the bracket where a step would leave it or gain too little."""
-        low, high = self._bracket(p)
-        y = 0.5 * (low + high)
-        active = np.arange(len(p))
-        for step in range(MAX_STEPS):
-            at = y[active]
-            excess = self.cdf(at) - p[active]
-            low[active] = np.where(excess <= 0, at, low[active])
-            high[active] = np.where(excess >= 0, at, high[active])
-            still = (np.abs(excess) > SETTLED * p[active]) & (high[active] - low[active] > np.spacing(np.abs(at)))
-            active, at, excess = active[still], at[still], excess[still]
-            if len(active) == 0:
-                break
-            y[active] = next_guess(at, excess, self.pdf(at), low[active], high[active], step)
-        return y
 
     def _bracket(self, p: Array) -> tuple[Array, Array]:
         """Bounds of the quantiles: a mixture's lies between its components' own."""
@@ -94,6 +78,35 @@ class StudentMixture:
         wild = np.isfinite(dof)
         noise = np.where(wild, rng.standard_t(np.where(wild, dof, 1.0)), rng.standard_normal(n))
         return np.asarray(self.location[k] + self.scale[k] * noise)
+
+
+class Distribution(Protocol):
+    """What a search for quantiles asks."""
+
+    def pdf(self, y: Array | float) -> Array:
+        """Density at y."""
+
+    def cdf(self, y: Array | float) -> Array:
+        """Probability of at most y."""
+
+
+def search(of: Distribution, p: Array, low: Array, high: Array) -> Array:
+    """Roots of cdf - p between low and high, which are changed, by Newton's steps, halving the bracket where a step
+    would leave it or gain too little.
+    """
+    y = 0.5 * (low + high)
+    active = np.arange(len(p))
+    for step in range(MAX_STEPS):
+        at = y[active]
+        excess = of.cdf(at) - p[active]
+        low[active] = np.where(excess <= 0, at, low[active])
+        high[active] = np.where(excess >= 0, at, high[active])
+        still = (np.abs(excess) > SETTLED * p[active]) & (high[active] - low[active] > np.spacing(np.abs(at)))
+        active, at, excess = active[still], at[still], excess[still]
+        if len(active) == 0:
+            break
+        y[active] = next_guess(at, excess, of.pdf(at), low[active], high[active], step)
+    return y
 
 
 def next_guess(y: Array, excess: Array, slope: Array, low: Array, high: Array, step: int) -> Array:

@@ -1,0 +1,260 @@
+"""A gamma regression beside another model of amounts, the two weighted by how well each has predicted their means.
+
+Rewards of no kind are amounts where all of them are above the lowest kind, or all below the highest: what was paid
+beside nothing, a cost beside none.  The model begins with the eighth; the first reward on the other side ends it until
+the kinds change.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from polyarm.inference.amounts_checks import require_amounts
+from polyarm.inference.failure import all_finite
+from polyarm.inference.generalized import gamma_shape
+from polyarm.inference.gibbs import FIRST_CAPACITY
+from polyarm.inference.links import LOOKED_AT, WORK, YOUNG, Reward, is_due
+from polyarm.kernels import amounts as kernels
+from polyarm.kernels import sticks as columns_of
+from polyarm.kernels._jit import stream
+from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, ORIGIN, STATUS, Amounts
+from polyarm.models import Objective, StudentMixture
+from polyarm.models.amounts import AmountMixture
+from polyarm.types import Array, Rng
+
+WAITING, OFF, ON = 0, 1, 2  # whether there is a model
+ENOUGH = 8  # amounts that it begins with
+PASSES = 8  # over all amounts when it begins
+LAW = np.array([3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0])  # as that of counts: see links.LAWS
+SLICES = 32  # values that stand for a gamma distribution where an objective is asked for
+
+
+class AmountState(NamedTuple):
+    """Weights of the other model and of this one, the model, and every arm's amounts."""
+
+    weights: Array
+    model: Amounts
+    data: tuple[Array, ...]
+
+    def require_sound(self) -> None:
+        """Raise unless every amount has a row, and all numbers are finite and in their ranges."""
+        require_amounts(self)
+
+    @staticmethod
+    def growing_axes() -> dict[str, tuple[int, ...]]:
+        """Amounts."""
+        return {"data": (0,)}
+
+
+def is_on(state: AmountState) -> bool:
+    """Whether there is a model."""
+    return bool(state.model.level[STATUS] == ON)
+
+
+@dataclass(frozen=True, eq=False)
+class AmountModel:
+    """The amounts of all arms; `moves` amounts of the played arm are looked at again after one."""
+
+    n_arms: int
+    context_dim: int
+    moves: int = 32
+    memory: int | None = None
+    fixed_units: bool = False
+
+    def init(self, status: int = WAITING) -> AmountState:
+        """State without a model."""
+        D = self.context_dim + 1
+        A = self.n_arms if status == ON else 0
+        columns = np.zeros((6, D))
+        columns[columns_of.UNIT] = 1.0
+        level = np.array([float(status), 1.0, 0.0, 1.0, 1.0])
+        sums, guess = np.zeros((A, 1 + D + D * (D + 1) // 2)), np.zeros((3, D))
+        shape, scale, wide = LAW[:6].reshape(3, 2)
+        guess[2, :-1], guess[2, -1] = scale / shape
+        guess[1, :-1], guess[1, -1] = scale / shape + wide
+        fits, sizes = np.zeros((A, D, D + 1)), np.zeros((self.n_arms, 2), np.int64)
+        model = Amounts(sums, sums.copy(), fits, guess, level, columns, sizes)
+        return AmountState(np.array([1.0, 0.0]), model, tuple(np.zeros((0, D + 3)) for _ in range(self.n_arms)))
+
+    def judge(self, state: AmountState, reward: Reward, base: float) -> None:
+        """Weigh the models by their predictions of an amount's mean, the other's being `base`; in place."""
+        if amount(state.model.level, reward.value) > 0.0:
+            kernels.judge(state.model, state.weights, reward.arm, reward.context, reward.value, base)
+
+    def learnt(
+        self, state: AmountState, reward: Reward, n: int, values: Array, kept: Callable[[], Iterable[Reward]]
+    ) -> AmountState:
+        """State after the n-th amount; `kept` are all that can still be learnt, this one too, beside those values."""
+        status = state.model.level[STATUS]
+        if status == OFF or (status == WAITING and n < ENOUGH):
+            return state
+        if status == WAITING:
+            rewards = list(kept())
+            side = side_of([each.value for each in rewards], values)
+            state = self.init(OFF) if side is None else self._begun(rewards, *side)
+        elif amount(state.model.level, reward.value) > 0.0:
+            state = self._followed(state, reward, n)
+        else:
+            state = self.init(OFF)
+        whole = all_finite(state.model.fits, state.model.sums, state.weights, state.model.level)
+        return state if whole else self.init(OFF)
+
+    def _begun(self, rewards: list[Reward], origin: float, unit: float) -> AmountState:
+        """State of a model that has learnt some amounts at once; neither model is preferred."""
+        state = self.init(ON)
+        state.model.level[ORIGIN], state.model.level[AMOUNT_UNIT] = origin, unit
+        state.weights[:] = 0.5
+        kernels.fit_all(state.model)
+        for reward in rewards:
+            state = self._taken_in(state, reward)
+        for _ in range(PASSES):
+            for arm, rows in enumerate(state.data):
+                kernels.visit(state.model, rows, arm, len(rows), 0)
+            self._find_shape(state)
+            kernels.share(state.model, LAW)
+        return state
+
+    def _followed(self, state: AmountState, reward: Reward, n: int) -> AmountState:
+        state = self._taken_in(state, reward)
+        model, a = state.model, reward.arm
+        rows = int(model.sizes[a, columns_of.ROWS])
+        if rows > YOUNG and rows & (rows - 1) == 0 and rows == model.sizes[a, columns_of.NEXT]:
+            kernels.recount(model, state.data[a], a)
+        for _ in range(2 if rows <= YOUNG else 1):
+            kernels.visit(model, state.data[a], a, self.moves, n * self.moves)
+        if is_due(n):
+            self._find_shape(state)
+        if n <= YOUNG or n % (1 + self.n_arms * (self.context_dim + 1) ** 3 // WORK) == 0:
+            kernels.share(model, LAW)
+        return state
+
+    def _taken_in(self, state: AmountState, reward: Reward) -> AmountState:
+        a, model = reward.arm, state.model
+        if not self.fixed_units:
+            columns_of.observe(model.columns, reward.context)
+        if model.sizes[a, columns_of.NEXT] == len(state.data[a]):
+            if len(state.data[a]) == self.memory:
+                model.sizes[a, columns_of.NEXT] = 0
+            else:
+                room = max(FIRST_CAPACITY, 2 * len(state.data[a]))
+                rows = np.zeros((min(room, self.memory or room), state.data[a].shape[1]))
+                rows[: len(state.data[a])] = state.data[a]
+                state = state._replace(data=(*state.data[:a], rows, *state.data[a + 1 :]))
+        kernels.take_in(model, state.data[a], a, reward.context, reward.value)
+        return state
+
+    def _find_shape(self, state: AmountState) -> None:
+        """Fit the shape to the latest amounts of every arm, given the lines."""
+        model, D = state.model, self.context_dim + 1
+        logs, counts = [], np.zeros(self.n_arms, np.int64)
+        for arm, rows in enumerate(state.data):
+            latest = rows[: model.sizes[arm, columns_of.ROWS]][-LOOKED_AT:]
+            counts[arm] = len(latest)
+            logs.append(np.log(amount(model.level, latest[:, D])) - latest[:, :D] @ model.fits[arm, :, D])
+        if counts.sum() > 0:
+            model.level[GAMMA_SHAPE] = gamma_shape(np.concatenate(logs), counts, D)
+
+    def fade(self, state: AmountState, share: float) -> None:
+        """Let only a share of the past remain, also of what models have predicted; in place."""
+        if is_on(state):
+            kernels.forget(state.model, share)
+            state.weights[:] **= share
+            state.weights[:] /= state.weights.sum()
+
+    def with_arm(self, state: AmountState) -> AmountState:
+        """State with one more arm, which starts from what the arms share."""
+        fresh = replace(self, n_arms=self.n_arms + 1).init(int(state.model.level[STATUS]))
+        by_arm = {
+            name: np.concatenate([getattr(state.model, name), getattr(fresh.model, name)[-1:]])
+            for name in ("sums", "kept", "fits", "sizes")
+        }
+        model = state.model._replace(**by_arm)
+        if is_on(state):
+            kernels.fit_all(model)
+        return state._replace(model=model, data=(*state.data, fresh.data[-1]))
+
+    def draw_means(self, state: AmountState, x: Array, draws: Array, rng: Rng) -> None:
+        """Replace draws of every arm's mean amount, (n_draws, n_arms), by this model's where it is drawn."""
+        rows = np.flatnonzero(rng.random(len(draws)) < state.weights[1])
+        level = state.model.level
+        draws[rows] = level[ORIGIN] + level[AMOUNT_UNIT] * self._means(state, x, len(rows), rng)
+
+    def draw_objectives(
+        self, state: AmountState, x: Array, objective: Objective, values: Array, shares: Array, draws: Array, rng: Rng
+    ) -> None:
+        """Replace draws of what every arm's reward is worth likewise; shares (n_arms, n_draws, m + 1) of m values and
+        of amounts.
+        """
+        rows = np.flatnonzero(rng.random(len(draws)) < state.weights[1])
+        level = state.model.level
+        means = self._means(state, x, len(rows), rng).T  # arms first, as shares are
+        amounts = level[ORIGIN] + level[AMOUNT_UNIT] * means[..., None] * gamma_slices(float(level[GAMMA_SHAPE]))
+        weights = np.repeat(shares[:, rows, -1:] / SLICES, SLICES, axis=-1)
+        known = np.broadcast_to(values, (*means.shape, len(values)))
+        parts = np.concatenate([shares[:, rows, :-1], weights], axis=-1)
+        draws[rows] = objective.of_mixture(parts, np.concatenate([known, amounts], axis=-1), 0.0).T
+
+    def draw_densities(self, state: AmountState, x: Array, arm: int, grid: Array, densities: Array, rng: Rng) -> None:
+        """Replace draws of the density of an arm's amounts, (n_draws, len(grid)), likewise."""
+        rows = np.flatnonzero(rng.random(len(densities)) < state.weights[1])
+        level = state.model.level
+        means = self._means(state, x, len(rows), rng)[:, arm]
+        shape, t = float(level[GAMMA_SHAPE]), np.maximum(amount(level, grid), 0.0) / means[:, None]
+        with np.errstate(over="ignore"):
+            log_density = special.xlogy(shape - 1.0, shape * t) - shape * t - special.gammaln(shape)
+            density = np.exp(log_density) * shape / (means[:, None] * abs(level[AMOUNT_UNIT]))
+        densities[rows] = np.where(t > 0.0, density, 0.0)
+
+    def _means(self, state: AmountState, x: Array, n: int, rng: Rng) -> Array:
+        means = np.empty((n, self.n_arms))
+        kernels.draw_means(state.model, x, means, stream(rng))
+        return means
+
+    def probability_between(
+        self, state: AmountState, x: Array, arm: int, between: tuple[float, float], base: float
+    ) -> float:
+        """Predictive probability of an amount between two rewards under both models, the other's being `base`."""
+        means, level = np.empty(len(columns_of.NODES)), state.model.level
+        kernels.node_means(state.model, arm, x, means)
+        low, high = (np.maximum(amount(level, y), 0.0) * level[GAMMA_SHAPE] / means for y in between)
+        each = np.abs(special.gammainc(level[GAMMA_SHAPE], high) - special.gammainc(level[GAMMA_SHAPE], low))
+        return float(state.weights[0] * base + state.weights[1] * (columns_of.WEIGHTS @ each))
+
+    def predictive(self, state: AmountState, x: Array, arm: int, base: StudentMixture) -> AmountMixture:
+        """Posterior predictive distribution of an arm's next amount under both models."""
+        means, level = np.empty(len(columns_of.NODES)), state.model.level
+        kernels.node_means(state.model, arm, x, means)
+        return AmountMixture(
+            base=base,
+            base_weight=float(state.weights[0]),
+            weights=state.weights[1] * columns_of.WEIGHTS,
+            means=means,
+            shape=float(level[GAMMA_SHAPE]),
+            origin=float(level[ORIGIN]),
+            unit=float(level[AMOUNT_UNIT]),
+        )
+
+
+def amount(level: Array, y: Array | float) -> Array:
+    """Rewards as the amounts they are, in units."""
+    return np.asarray((y - level[ORIGIN]) / level[AMOUNT_UNIT])
+
+
+def side_of(amounts: Sequence[float], values: Array) -> tuple[float, float] | None:
+    """Origin and unit of amounts beside those values: a typical amount, below 0 where they are below the origin."""
+    y = np.asarray(amounts)
+    for origin, sign in ((float(values.min()), 1.0), (float(values.max()), -1.0)):
+        away = sign * (y - origin)
+        if (away > 0).all():
+            unit = float(np.exp(np.log(away).mean()))
+            return origin, sign * unit
+    return None
+
+
+def gamma_slices(shape: float) -> Array:
+    """Means of SLICES equally probable slices of the gamma distribution of that shape and of mean 1."""
+    edges = special.gammaincinv(shape, np.linspace(0.0, 1.0, SLICES + 1))
+    return np.asarray(np.diff(special.gammainc(shape + 1.0, edges)) * SLICES)

@@ -1,0 +1,82 @@
+"""Amounts above or below a value: a mixture of gamma distributions beside a mixture of Student-t's."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from polyarm.models.student import StudentMixture, search
+from polyarm.types import Array, Rng
+
+
+@dataclass(frozen=True, eq=False)
+class AmountMixture:
+    """A draw of `base` with probability base_weight, of origin + unit t with probability weights[k], t being gamma of
+    that shape and mean means[k].
+
+    base_weight and weights sum to one; a unit below 0 makes amounts below the origin.
+
+    >>> import numpy as np
+    >>> base = StudentMixture(np.ones(1), np.full(1, np.inf), np.zeros(1), np.ones(1))
+    >>> mixture = AmountMixture(base, 0.5, np.array([0.5]), np.array([3.0]), shape=2.0, origin=0.0, unit=10.0)
+    >>> mixture.mean()
+    15.0
+    """
+
+    base: StudentMixture
+    base_weight: float
+    weights: Array
+    means: Array
+    shape: float
+    origin: float
+    unit: float
+
+    def _amounts(self, y: Array) -> Array:
+        return (y[..., None] - self.origin) / self.unit * self.shape / self.means
+
+    def pdf(self, y: Array | float) -> Array:
+        """Density at y, of the shape of y."""
+        points = np.asarray(y, dtype=np.float64)
+        t = np.maximum(self._amounts(points), 0.0)
+        with np.errstate(over="ignore"):
+            log_density = special.xlogy(self.shape - 1.0, t) - t - special.gammaln(self.shape)
+            each = np.where(t > 0.0, np.exp(log_density), 0.0) * self.shape / (self.means * abs(self.unit))
+        return np.asarray(self.base_weight * self.base.pdf(points) + each @ self.weights)
+
+    def cdf(self, y: Array | float) -> Array:
+        """Probability of at most y, of the shape of y."""
+        points = np.asarray(y, dtype=np.float64)
+        t = np.maximum(self._amounts(points), 0.0)
+        each = special.gammainc(self.shape, t) if self.unit > 0 else special.gammaincc(self.shape, t)
+        return np.asarray(np.clip(self.base_weight * self.base.cdf(points) + each @ self.weights, 0.0, 1.0))
+
+    def mean(self) -> float:
+        """Expectation."""
+        amount = self.weights.sum() * self.origin + self.unit * float(self.weights @ self.means)
+        return float(self.base_weight * self.base.mean() + amount)
+
+    def quantile(self, probability: Array | float) -> Array:
+        """Values that are exceeded with probability 1 - p, of the shape of p."""
+        p = np.asarray(probability, dtype=np.float64)
+        inside = (p > 0) & (p < 1)
+        values = np.where(inside, 0.0, np.where(p == 0, -np.inf, np.where(p == 1, np.inf, np.nan)))
+        values[inside] = search(self, p[inside], *self._bracket(p[inside]))
+        return np.asarray(values)
+
+    def _bracket(self, p: Array) -> tuple[Array, Array]:
+        """Bounds of the quantiles: a mixture's lies between its components' own."""
+        low, high = (self.base.quantile(p) for _ in range(2))
+        level = p if self.unit > 0 else 1.0 - p
+        for mean in self.means:
+            own = self.origin + self.unit * mean / self.shape * special.gammaincinv(self.shape, level)
+            low, high = np.minimum(low, own), np.maximum(high, own)
+        slack = 1e-9 * (1 + np.maximum(np.abs(low), np.abs(high)))
+        return low - slack, high + slack
+
+    def sample(self, n: int, rng: Rng) -> Array:
+        """n independent draws."""
+        gamma = rng.random(n) >= self.base_weight
+        out = self.base.sample(n, rng)
+        k = rng.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
+        amounts = self.means[k] / self.shape * rng.standard_gamma(self.shape, n)
+        return np.asarray(np.where(gamma, self.origin + self.unit * amounts, out))
