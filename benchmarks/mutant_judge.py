@@ -73,8 +73,11 @@ class Judge:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         rows = [json.loads(line) for line in self.file.read_text().splitlines()]
+        if not any(name in items for row in rows for name in row["tests"]):
+            raise RuntimeError("tests must be those that were looked at, got none of them")
         if self.warm:
-            failed = first_failure([items[name] for name in {name: None for row in rows for name in row["tests"]}])
+            names = dict.fromkeys(name for row in rows for name in row["tests"] if name in items)
+            failed = first_failure([items[name] for name in names])
             if failed is not None:
                 raise RuntimeError(f"tests must pass without mutants, got a failure of {failed}")
         start, survived = time.monotonic(), 0

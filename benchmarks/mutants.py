@@ -94,7 +94,7 @@ def run_tests(compiled: bool, places: Iterable[str], *options: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCES.parent), str(ROOT)])}
     environment["NUMBA_DISABLE_JIT"] = "0" if compiled else "1"
     wrapped = "ignore:overflow encountered:RuntimeWarning"  # words wrap around in compiled kernels, without a warning
-    quiet = ["-q", "-p", "no:cacheprovider", "--tb=no", "-W", wrapped]
+    quiet = ["-q", "-p", "no:cacheprovider", "--tb=no", "-W", wrapped, "-c", str(ROOT / "pyproject.toml")]
     subprocess.run([sys.executable, "-m", "pytest", *quiet, *options, *places], cwd=ROOT, env=environment)
 
 
