@@ -208,7 +208,7 @@ def test_the_first_arm_without_a_reward_comes_first(counts: list[int], eligible:
 def leader_by_hand(values: list[list[float]]) -> int:
     """The arm of the most rewards, or of the highest mean among these."""
     most = max(map(len, values))
-    means = [np.mean(v) if len(v) == most else -np.inf for v in values]
+    means = [float(np.mean(v)) if len(v) == most else -np.inf for v in values]
     return int(np.argmax(means))
 
 
