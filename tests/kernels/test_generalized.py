@@ -254,3 +254,12 @@ def test_cut_points_stay_within_the_edges(side: float) -> None:
         else:
             assert cuts[0] >= before[0] - 0.5 * (EDGE + before[0]) - 1e-12
     assert np.abs(cuts).max() > 20.0
+
+
+def test_every_arm_has_as_many_draws_as_asked_for() -> None:
+    centres, spreads, f = np.stack([U, -U, 0.5 * U]), np.stack([V, 2 * V, 0.3 * V]), DATA[1, :3]
+    out, normals = np.empty((2, 3)), [0.3, -1.1, 0.8, 2.0, -0.6, 1.3]
+    plain(generalized.draw_means)(MARKS, CUTS, centres, spreads, f, out, Script(normals=normals))
+    for arm in range(3):
+        eta = f @ centres[arm] + math.sqrt(f @ spreads[arm] @ f) * np.array(normals[2 * arm : 2 * arm + 2])
+        np.testing.assert_allclose(out[:, arm], expit(eta[:, None] - CUTS).sum(axis=1), rtol=1e-12)

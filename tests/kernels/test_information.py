@@ -127,3 +127,38 @@ def test_the_best_share_of_two_arms_is_best_on_a_grid(power: float) -> None:
     assert ratio(0.3, 0.5, 0.2, 0.0, 0.0, power) == np.inf
     assert (share(0.4, 0.4, 0.2, 0.1, power), share(0.4, 0.4, 0.1, 0.2, power)) == (1.0, 0.0)
     assert (share(0.2, 0.4, 0.3, 0.3, power), share(0.4, 0.2, 0.3, 0.3, power)) == (1.0, 0.0)
+
+
+def test_many_shares_are_means_over_rounds_of_fresh_draws() -> None:
+    rng = np.random.default_rng(6)
+    moments = np.stack([rng.standard_normal((3, 4)), 0.2 + rng.random((3, 4))], axis=1)
+    normals, out = rng.standard_normal(3 * 2 * 15 * 4), np.full((3, 4), 9.0)
+    plain(information.find_many)(moments, 15, 2, 1.5, out, Script(normals))
+    script, mix = Script(normals), np.empty(4)
+    for i in range(3):
+        wanted = np.zeros(4)
+        for _ in range(2):
+            plain(information.find_shares)(moments[i], 15, 1.5, mix, script)
+            wanted += mix / 2
+        np.testing.assert_allclose(out[i], wanted)
+
+
+@pytest.mark.parametrize("power", [1.5, 2.0])
+def test_the_mix_of_drawn_rows_is_that_of_their_regret_and_information(power: float) -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        rows = np.array([0.0, 0.9, 0.5, 0.8]) + np.array([0.6, 1.4, 0.7, 1.1]) * rng.standard_normal((30, 4))
+        best, mean = rows.argmax(axis=1), rows.mean(axis=0)
+        D = rows.max(axis=1).mean() - mean
+        G = sum((best == b).mean() * (rows[best == b].mean(axis=0) - mean) ** 2 for b in set(best))
+        found, wanted = np.full(4, 9.0), np.empty(4)
+        plain(information.find_mix_of_rows)(rows, power, found)
+        plain(information.find_mix)(D, np.asarray(G), power, wanted)
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+def test_the_highest_share_over_an_exponential_wins() -> None:
+    scores = np.full(3, 9.0)
+    arm = plain(information.race)(np.array([0.5, 0.0, 0.3]), scores, Script(exponentials=[2.0, 0.4]))
+    np.testing.assert_allclose(scores, [0.25, 0.0, 0.75])
+    assert arm == 2

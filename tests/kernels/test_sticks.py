@@ -460,3 +460,12 @@ def test_drawn_and_expected_shares(fitted: Sticks) -> None:
     plain(kernels.expected_shares)(fitted, x, 1, expected)
     p, q = (WEIGHTS @ share for share in shares_at(fitted, 1, f))
     np.testing.assert_allclose(expected, [p, (1 - p) * q, (1 - p) * (1 - q)], rtol=1e-9)
+
+
+def test_certain_rewards_have_no_spread_however_they_round(fitted: Sticks) -> None:
+    """One value in every kind and the rest without spread: square minus squared mean may be below zero by rounding."""
+    for value in np.linspace(0.1, 7.3, 60):
+        out = np.stack([np.full(A, value), np.zeros(A)])
+        plain(kernels.moments)(fitted, np.array([0.7, 8.5]), np.array([value + 1e-3, value]), out)
+        assert np.isfinite(out).all()
+        assert (out[1] < 1e-3).all()

@@ -15,6 +15,7 @@ from polyarm.kernels import objectives as kernels
 from polyarm.kernels._jit import plain
 from polyarm.models import MEAN, as_objective
 from polyarm.types import Array
+from tests.statistics.mutants import mutant
 
 RNG = np.random.default_rng(0)
 OBJECTIVES: dict[str, Objective] = {
@@ -175,3 +176,30 @@ def test_names_are_read_back(name: str) -> None:
 def test_bad_objectives(text: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"must be .*, got"):
         as_objective(text)
+
+
+@pytest.mark.parametrize("kind", ["one normal", "three normals"])
+def test_a_quantile_takes_a_few_steps(kind: str) -> None:
+    """Newton's method doubles the digits at every step; halving an interval would need forty."""
+    parts, asked = kernels.Parts(*MIXTURES[kind]), list[float]()
+
+    def below(parts: kernels.Parts, n: int, y: float) -> tuple[float, float]:
+        asked.append(y)
+        return plain(kernels.below)(parts, n, y)
+
+    n = len(parts.weight)
+    for p, z in ((0.1, -1.2815515655446004), (0.5, 0.0), (0.97, 1.8807936081512509)):
+        asked.clear()
+        mutant(kernels.quantile, {"below": below})(parts, n, p, z)
+        assert len(asked) < 12
+
+
+def test_shares_and_densities_below_a_reward() -> None:
+    for weights, means, variances in MIXTURES.values():
+        parts, normal = kernels.Parts(weights, means, variances), variances > 0
+        for y in (-2.0, 0.4, 3.0):
+            share, density = plain(kernels.below)(parts, len(weights), y)
+            assert share == pytest.approx(distribution(y, weights, means, variances))
+            sd = np.sqrt(variances[normal])
+            heights = np.exp(-0.5 * ((y - means[normal]) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
+            assert density == pytest.approx(weights[normal] @ heights)

@@ -83,7 +83,7 @@ class Chain:
         rng = np.random.default_rng(3)
         self.model = LinearMixture(BASE, concentration, discount)
         self.X = rng.standard_normal((N, 2))
-        self.X[::5] *= 300.0  # rewards that determine their component alone
+        self.X[::5] *= 3000.0  # rewards that determine their component alone
         self.y = self.X @ [1.0, -0.5] + np.where(rng.random(N) < 0.5, 0.0, 3.0) + rng.standard_normal(N)
         self.slow = SlowSeating(self.model, self.X, self.y)
         prior = prior_of([LinearMixture(OTHER, 9.0, 0.6), self.model])

@@ -6,7 +6,7 @@ from scipy import stats
 
 from polyarm.inference import GibbsEngine
 from polyarm.inference.gibbs import prior_of
-from polyarm.kernels._jit import kernel
+from polyarm.kernels._jit import kernel, plain
 from polyarm.kernels.mixture import component as c
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray
@@ -149,3 +149,48 @@ def test_an_engine_grows_beyond_its_first_capacity_without_a_cap() -> None:
     assert engine.n_components(state)[0] > 64
     labels, places = state.labels[0]
     np.testing.assert_array_equal(places[labels], np.arange(len(labels)))
+
+
+@pytest.mark.parametrize(("size", "lost"), [(1e7, False), (1e9, True)])
+def test_an_update_whose_terms_nearly_cancel_is_told(size: float, lost: bool) -> None:
+    """x'Vx = 2 is summed from terms of that size: under eight digits are left."""
+    T = np.zeros((plain(c.n_rows)(2), 4))
+    T[c.SCALE, 1], T[c.MEAN + 2 :, 1] = 1.0, [1.0, 1.0 + size, -size]
+    data = np.array([[1.0, 1.0, 0.3, 0.0]])
+    assert plain(c.rank_one)(T, 1, data, 0, 1.0, np.empty(2)) == lost
+
+
+@pytest.mark.parametrize(("reward", "lost"), [(3.0, False), (3e3, True)])
+def test_a_removal_that_leaves_little_of_the_scale_is_told(reward: float, lost: bool) -> None:
+    base = NormalInverseGamma(2, 0.0, 1.0, 1.0, 1e-3)
+    T, data = table_of(base, np.array([[0.1, 0.2], [0.3, -0.1]]), np.array([reward, 0.5]))
+    assert plain(c.rank_one)(T, 0, data, 0, -1.0, np.empty(2)) == lost
+
+
+def test_a_component_is_rebuilt_after_many_moves() -> None:
+    for moves, count, due in ((c.MOVES_KEPT - 2, 5.0, False), (c.MOVES_KEPT - 1, 5.0, True)):
+        T = np.zeros((plain(c.n_rows)(1), 4))
+        T[[c.COUNT, c.SCALE, c.MOVES], 0], T[c.MEAN + 1, 0] = [count, 1.0, moves], 1.0
+        assert plain(c.rank_one)(T, 0, np.array([[0.1, 0.2, 0.0]]), 0, 1.0, np.empty(1)) == due
+    T[[c.COUNT, c.MOVES], 0] = 1e5, c.MOVES_KEPT  # of many rewards so many moves are few
+    assert not plain(c.rank_one)(T, 0, np.array([[0.1, 0.2, 0.0]]), 0, 1.0, np.empty(1))
+
+
+@pytest.mark.parametrize("weight", [0.4, -0.4])
+def test_a_reward_counts_by_its_weight(weight: float) -> None:
+    """Adding or removing a share of a reward is the same in a regression with weights."""
+    base, X, y = problem(3, 6)
+    T, data = table_of(base, X, y)
+    assert not plain(c.rank_one)(T, 0, data, 2, weight, np.empty(3))
+    w = np.ones(6)
+    w[2] += weight
+    prior = np.linalg.inv(base.covariance_matrix)
+    V = np.linalg.inv(prior + (X.T * w) @ X)
+    U = V @ (prior @ base.mean_vector + (X.T * w) @ y)
+    off = U - base.mean_vector
+    assert T[c.COUNT, 0] == pytest.approx(6 + weight)
+    assert T[c.SCALE, 0] == pytest.approx(base.scale + 0.5 * (w @ (y - X @ U) ** 2 + off @ prior @ off))
+    assert T[c.LOG_DET, 0] == pytest.approx(np.linalg.slogdet(V)[1])
+    np.testing.assert_allclose(T[c.MEAN : c.MEAN + 3, 0], U)
+    np.testing.assert_allclose(unpacked(T, 0, 3), V)
+    assert T[c.MOVES, 0] == 7

@@ -199,3 +199,15 @@ def test_densities_and_worths_are_those_of_the_drawn_mixtures() -> None:
     nothing = np.zeros(3)
     plain(means.add_normal)(nothing, grid, 0.0, 1.0, 0.0)
     assert not nothing.any()
+
+
+def test_there_is_room_for_components_and_every_stick() -> None:
+    grid, density, worth, few = np.array([0.5]), np.zeros((1, 1)), np.empty(1), [1e-9] * MAX_STICKS
+    plain(means.draw_density)(TABLE, 2, LAW, EMPTY, x, grid, density, Script(betas=few))
+    functional = Functional(EXPECTATION, 0.0, 0.0)
+    plain(means.draw_worths)(TABLE, 2, LAW, EMPTY, x, functional, worth, Script(betas=few))
+    located = [float(x @ U) for U in SLOPES]  # no normal is drawn: components are where they are expected
+    assert worth[0] == pytest.approx(np.mean(located))
+    noise = [1.7, 0.6, LAW[1]]  # gammas are 1: weights of a third each, and variances at their scales
+    exact = np.mean([stats.norm.pdf(0.5, m, math.sqrt(b)) for m, b in zip(located, noise, strict=True)])
+    assert density[0, 0] == pytest.approx(exact)

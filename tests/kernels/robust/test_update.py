@@ -243,3 +243,34 @@ def test_moves_are_limited_by_the_rewards_that_can_move(world: World) -> None:
     for arm, wanted, made in ((0, 100, 32), (0, 5, 5), (2, 100, 16)):
         moves(plain(arm_of)(world.books, arm, seated(world, arm)), world.arms, wanted, world.room, Script())
         assert asked[-1] == made
+
+
+def test_slopes_are_redrawn_around_the_redrawn_centre(world: World) -> None:
+    normals = [0.4, -1.1, 0.7, 0.9, 0.2, -0.5, 1.3, -0.8, 0.6, -0.3, 1.7, -1.9]
+    T, R = world.tables[2], world.features.part_var
+    mean, covariance = dense_centre(world, 2)
+    plain(update.redraw_arm)(world.arms, 2, False, world.room.solver, Script(normals=normals, uniforms=[0.0] * 9))
+    w0 = mean + np.linalg.solve(np.linalg.cholesky(np.linalg.inv(covariance)).T, normals[:3])
+    np.testing.assert_allclose(world.centres[2, :, D + 1], w0)
+    for k, known in enumerate(world.known[2]):
+        H = known.Sxx / known.s2 + np.diag(1 / R)
+        U = np.linalg.solve(H, known.Sxy / known.s2 + w0 / R)
+        drawn = U + np.linalg.solve(np.linalg.cholesky(H).T, normals[3 + 3 * k : 6 + 3 * k])
+        np.testing.assert_allclose(rows_of(T, k, W_ROW, D), drawn)
+
+
+def test_a_deep_redraw_solves_afresh_and_proposes_every_noise_around_the_new_centre(world: World) -> None:
+    asked: list[tuple[int, list[float]]] = []
+
+    def propose(T: Any, k: int, w0: Any, arms: Any, solver: Any, rng: Any) -> None:
+        asked.append((k, w0.tolist()))
+
+    T = world.tables[2]
+    mean, covariance = dense_centre(world, 2)
+    T[4:10, :2] = 99.0  # U and V are out of date
+    redraw = mutant(update.redraw_arm, {"propose_noise": propose})
+    redraw(world.arms, 2, True, world.room.solver, Script(normals=NORMALS, uniforms=[0.0] * 9))
+    w0 = mean + np.linalg.solve(np.linalg.cholesky(np.linalg.inv(covariance)).T, NORMALS)
+    assert [k for k, _ in asked] == [0, 1]
+    for _, at in asked:
+        np.testing.assert_allclose(at, w0)
