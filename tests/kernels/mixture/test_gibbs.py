@@ -143,3 +143,18 @@ def test_a_new_reward_is_weighed_for_every_component_and_a_new_one() -> None:
     last, d = N - 1, chain.books.data
     d[last, :2], d[last, 2], d[last, 3] = chain.X[last], chain.y[last], chain.slow.evidence([last])
     np.testing.assert_allclose(weights_of(chain, last), chain.slow.log_weights(last), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e5])
+def test_a_reward_that_determines_its_component_is_weighed_without_it(size: float) -> None:
+    """Its leverage leaves too few digits for a downdate: the component is rebuilt."""
+    chain = Chain(0.8, 0.3, N)
+    chain.X[3], chain.y[3] = size * np.array([1.0, -0.4]), size * 1.2
+    chain.X[:3], chain.y[:3] = [[0.3, 1.0], [-0.5, 0.2], [0.1, -0.8]], [0.4, -0.9, 1.6]
+    for i in range(4):  # all in one component
+        plain(gibbs.seat)(chain.books, ARM, chain.X[i], chain.y[i], Script(uniforms=[0.0]))
+        chain.number[i] = i
+    chain.slow.parts = [[0, 1, 2, 3]]
+    chain.check()
+    exact = chain.slow.log_weight([0, 1, 2, 3], 3, 1)
+    np.testing.assert_allclose(own_weights(chain, 3, 1), exact, rtol=1e-5)
