@@ -16,6 +16,7 @@ import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,9 +120,13 @@ def chosen(mutant: Mutant, tests: Iterable[Test], most: int, enough_s: float) ->
         near = test.name.startswith((f"tests/{own.parts[0]}/", "tests/statistics/"))
         return 0 if named else 1 if near else 2, len(test.functions), test.seconds
 
-    found = [test for test in tests if f"{mutant.file} {mutant.function}" in test.functions]
+    found = sorted((test for test in tests if f"{mutant.file} {mutant.function}" in test.functions), key=order)
+    asked, turn = Counter[str](), dict[str, int]()
+    for test in found:  # a test with many parameters takes turns with others
+        turn[test.name] = asked[test.name.split("[")[0]]
+        asked[test.name.split("[")[0]] += 1
     total, picked = 0.0, []
-    for test in sorted(found, key=order):
+    for test in sorted(found, key=lambda test: turn[test.name]):
         if total + test.seconds < enough_s:
             total += test.seconds
             picked.append(test.name)
