@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 
 from polyarm.errors import InvalidArgument, NumericalFailure, PolyarmError
-from polyarm.inference import GibbsEngine, RobustEngine, Sweeps, franchise, generalized, particles, robust, variational
-from polyarm.inference.door import require_sound
+from polyarm.inference import (
+    GibbsEngine,
+    KindsEngine,
+    RobustEngine,
+    Sweeps,
+    franchise,
+    generalized,
+    particles,
+    robust,
+    variational,
+)
+from polyarm.inference.door import NOTHING, require_sound
 from polyarm.inference.generalized import GeneralizedEngine
 from polyarm.inference.student import StudentEngine
 from polyarm.kernels.mixture.component import COUNT as REWARDS
@@ -241,3 +251,24 @@ def test_marks_at_absurd_contexts_keep_their_cut_points(seed: int) -> None:
         require_sound(state)
     engine.require_fit(state)
     assert np.isfinite(engine.draw_means(state, X, 3, rng)).all()
+
+
+@pytest.mark.parametrize("clicks", [True, False])
+def test_a_large_reward_that_the_rest_cannot_learn_leaves_every_kind_as_it_was(
+    clicks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tally, sticks and links have learnt it by then: all of them are put back."""
+    engine, rng = KindsEngine(ROBUST), np.random.default_rng(0)
+    state = engine.init()
+    for t, (x, arm, y) in enumerate(rewards(60, 2, 2, seed=0)):
+        state = engine.update(state, x, arm, float(y > 0) if clicks and t % 4 else y, rng)
+    assert (len(state.values) > 0) == clicks
+    before = bits(state)
+    monkeypatch.setattr(robust, "mended", unmendable)
+    monkeypatch.setattr(RobustEngine, "_take_in", lambda engine, state, *_: (state, False))
+    with pytest.raises(NumericalFailure, match="reward must be one whose sums are finite, got 1e"):
+        engine.update(state, X, 0, 1e50, rng)
+    assert bits(state) == before
+    assert engine._door.last is NOTHING
+    monkeypatch.undo()
+    require_sound(engine.update(state, X, 0, 1.0, rng))
