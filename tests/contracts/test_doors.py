@@ -112,3 +112,22 @@ def test_what_is_never_absorbed_cannot_fade() -> None:
     engine: Any = ENGINES["dirichlet, budget"](3, 2)
     with pytest.raises(InvalidArgument, match="half_life must be given, or a memory, where the past fades, got None"):
         engine.fade(learnt(engine, 3), 0.9)
+
+
+@pytest.mark.parametrize("name", {**ENGINES, **POLICIES})
+def test_a_single_arm_is_enough_to_begin_with(name: str) -> None:
+    """It is asked, learns, and another arm can come, which is then as if it had been there all along."""
+    build: Callable[[int, int], Any] = {**ENGINES, **POLICIES}[name]
+    alone, two = build(1, 2), build(2, 2)
+    wider, state = alone.with_arm(alone.init())
+    fresh = two.init()
+    assert bits(state) == bits(fresh)
+    wider, state = alone.with_arm(fed(alone, rewards(20, 2, 1, seed=0), np.random.default_rng(0)))
+    if hasattr(alone, "draw_means"):
+        assert wider.n_arms == 2
+        assert alone.draw_means(alone.init(), X, 3, np.random.default_rng(0)).shape == (3, 1)
+        assert wider.draw_means(state, X, 3, np.random.default_rng(0)).shape == (3, 2)
+    else:
+        assert wider.probabilities(state, X, np.random.default_rng(0)).shape == (2,)
+        assert alone.probabilities(alone.init(), X, np.random.default_rng(0)).tolist() == [1.0]
+    assert bits(wider.init()) == bits(fresh)

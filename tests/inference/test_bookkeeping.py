@@ -22,6 +22,7 @@ from polyarm.inference.door import (
     require_sound,
 )
 from polyarm.inference.failure import LARGE, all_finite, backup_of, give_up, put_back
+from polyarm.inference.franchise import redraw_concentration
 from polyarm.inference.gibbs import FADES, prior_of, remaining_share, room_for_reward
 from polyarm.inference.migration import fit_memory, memory_fits, with_components
 from polyarm.inference.predictive import student_mixture
@@ -38,6 +39,7 @@ from polyarm.kernels.mixture.component import COUNT, LOG_DET, MEAN, SCALE, n_row
 from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.types import Array
+from tests.contracts.engines import ENGINES
 from tests.contracts.states import fed, rewards
 
 
@@ -424,3 +426,53 @@ def test_memory_is_kept_as_a_ring_of_the_latest_rewards(kind: str) -> None:
                 found = np.roll(rows[: sizes[ROWS], column], -sizes[NEXT])
                 found = found if kind == "gibbs" else found + float(state.shared.origin)
             np.testing.assert_allclose(found, latest, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["dirichlet, budget", "bounded memory", "hierarchical", "particles", "robust", "variational"]
+)
+def test_components_in_use_are_those_that_hold_rewards(name: str) -> None:
+    engine: Any = ENGINES[name](3, 2)
+    data = [row for row in rewards(60, 2, 3, seed=2) if row[1] != 2]  # the last arm has no rewards
+    state = fed(engine, data, np.random.default_rng(0))
+    found = engine.n_components(state)
+    assert found[2] == 0
+    for arm in range(2):
+        if name == "hierarchical":
+            arms, _, dishes = engine.seating(state)
+            held = len(set(dishes[arms == arm].tolist()))
+        elif name == "particles":
+            cloud = state.clouds[arm]
+            best = max(range(int(cloud.size[0])), key=lambda i: float(cloud.weights[i]))
+            held = int(cloud.lengths[best])
+        elif name == "variational":
+            held = sum(count > 1e-6 for count in state.seatings[arm].table[COUNT])
+        else:
+            held = int((state.tables[arm, COUNT] > 0)[: state.sizes[arm, 0]].sum())
+            seats = engine.assignments(state, arm)
+            assert len(seats) == min(10 if name == "bounded memory" else 99, sum(a == arm for _, a, _ in data))
+            assert set(seats.tolist()) <= set(range(held))
+        assert found[arm] == held
+    assert found[:2].max() > 1
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.3])
+def test_a_concentration_is_drawn_given_all_restaurants(discount: float) -> None:
+    """Gamma(2, 1) times, for every restaurant with n guests at K tables, prod_{k<K} (c + k d) / prod_{i<n} (c + i)."""
+    counts = [np.array([5, 2, 1]), np.array([8]), np.array([3, 3, 1, 1])]
+    rule, rng, drawn = np.array([1.0, discount]), np.random.default_rng(0), []
+    for _ in range(4000):
+        redraw_concentration(counts, rule, (2.0, 1.0), rng)
+        drawn.append(float(rule[0]))
+    assert rule[1] == discount
+    grid = np.linspace(1e-4, 30.0, 60_000)
+    log_p = stats.gamma(2.0).logpdf(grid)
+    for sitting in counts:
+        log_p += sum(np.log(grid + k * discount) for k in range(len(sitting)))
+        log_p -= sum(np.log(grid + i) for i in range(int(sitting.sum())))
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    for power in (1, 2):
+        values = np.array(drawn) ** power
+        blocks = values.reshape(40, -1).mean(axis=1)  # draws of a chain are not independent
+        assert values.mean() == pytest.approx(p @ grid**power, abs=4.5 * blocks.std() / np.sqrt(40))
