@@ -15,9 +15,8 @@ from tests.contracts.policies import POLICIES
 from tests.contracts.states import bits, fed, rewards, suited
 
 X = np.array([0.8, -0.4])
-LEARNERS: dict[str, Callable[[int, int], Any]] = {
-    name: build for name, build in {**ENGINES, **POLICIES}.items() if hasattr(build(3, 2), "_door")
-}
+EVERYONE: dict[str, Callable[[int, int], Any]] = {**ENGINES, **POLICIES}
+LEARNERS = {name: build for name, build in EVERYONE.items() if hasattr(build(3, 2), "_door")}
 AT_THE_DOOR_ITSELF = ("require_fit", "must_migrate", "migrated", "books", "engine_state")  # what the door asks
 
 
@@ -114,11 +113,10 @@ def test_what_is_never_absorbed_cannot_fade() -> None:
         engine.fade(learnt(engine, 3), 0.9)
 
 
-@pytest.mark.parametrize("name", {**ENGINES, **POLICIES})
+@pytest.mark.parametrize("name", EVERYONE)
 def test_a_single_arm_is_enough_to_begin_with(name: str) -> None:
     """It is asked, learns, and another arm can come, which is then as if it had been there all along."""
-    build: Callable[[int, int], Any] = {**ENGINES, **POLICIES}[name]
-    alone, two = build(1, 2), build(2, 2)
+    alone, two = EVERYONE[name](1, 2), EVERYONE[name](2, 2)
     wider, state = alone.with_arm(alone.init())
     fresh = two.init()
     assert bits(state) == bits(fresh)

@@ -67,9 +67,14 @@ def test_means_of_coefficients_that_are_known_are_those_of_the_link(family: Fami
 def test_all_rewards_are_fitted_anew_as_often_as_a_flat_cost_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit to n + 1 rewards of d columns waits until an arm has WORK (rewards since the last) >= (n + d) d^2."""
     monkeypatch.setattr(generalized, "WORK", 12)
-    engine, rng, fitted = GeneralizedEngine(2, 2, "poisson"), np.random.default_rng(0), []
+    engine, rng, fitted = GeneralizedEngine(2, 2, "poisson"), np.random.default_rng(0), list[int]()
     fit = engine._fit
-    object.__setattr__(engine, "_fit", lambda state, arm: (fitted.append(int(state.counts[arm])), fit(state, arm)))
+
+    def listening(state: Any, arm: int) -> None:
+        fitted.append(int(state.counts[arm]))
+        fit(state, arm)
+
+    object.__setattr__(engine, "_fit", listening)
     state, waiting, expected = engine.init(), 0, []
     for n in range(60):
         state = engine.update(state, rng.standard_normal(2), 1, float(rng.integers(4)), rng)
