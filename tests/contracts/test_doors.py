@@ -15,7 +15,7 @@ from tests.contracts.policies import POLICIES
 from tests.contracts.states import bits, fed, rewards, suited
 
 X = np.array([0.8, -0.4])
-EVERYONE: dict[str, Callable[[int, int], Any]] = {**ENGINES, **POLICIES}
+EVERYONE: dict[str, Callable[[int, int], Any]] = {**ENGINES, **{f"policy {n}": b for n, b in POLICIES.items()}}
 LEARNERS = {name: build for name, build in EVERYONE.items() if hasattr(build(3, 2), "_door")}
 AT_THE_DOOR_ITSELF = ("require_fit", "must_migrate", "migrated", "books", "engine_state")  # what the door asks
 
