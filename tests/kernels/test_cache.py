@@ -29,6 +29,22 @@ assert double(21) == 42
 stats = double.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.cache_path)
 """
+ARRAYS = """
+import numpy as np
+from polyarm.kernels._jit import kernel
+
+@kernel
+def room(n):
+    return np.empty(n), np.empty(n)
+
+@kernel
+def size(n):
+    return room(n)[0].shape[0]
+
+assert size(3) == 3
+assert [part.shape for part in room(3)] == [(3,), (3,)]
+print(sum(room.stats.cache_hits.values()), sum(room.stats.cache_misses.values()))
+"""
 COMPILED, LOADED = "0 1", "1 0"
 DROP_CAPABILITY = 24  # of prctl
 OVERRIDE, READ_SEARCH = 1, 2  # what lets root write where the mode forbids it
@@ -119,6 +135,13 @@ def test_damaged_files_are_made_again(
     assert len(notices) == 1
     assert "a damaged file among the compiled kernels is made again" in notices[0]
     assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache")) == (LOADED, [])
+
+
+def test_a_part_of_a_kernel_makes_its_arrays_when_python_calls_it(script: Path, tmp_path: Path) -> None:
+    """Loaded after the kernel that it is a part of, it once found that kernel's bare copy of its environment."""
+    script.write_text(ARRAYS)
+    for expected in (COMPILED, LOADED):
+        assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))[0] == expected
 
 
 def test_a_folder_that_others_can_write_is_refused(script: Path, tmp_path: Path) -> None:

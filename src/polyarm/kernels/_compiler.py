@@ -8,18 +8,23 @@ the default policy takes less than half the time.
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.types import unliteral  # type: ignore[attr-defined]
 from numba.core.typing import make_concrete_template
 
 from polyarm.kernels._cache import KernelCache
+
+# Numba keeps one environment per name: a part's, as kept with a kernel that calls it, lacks what results are made of.
+FOR_PYTHON = ".python"
 
 
 class Part(JITCodeLibrary):  # type: ignore[misc]
@@ -105,14 +110,15 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         part = self.part(tuple(args))
-        context, described = part.target_context, part.fndesc
+        context, described = part.target_context, copy(part.fndesc)
+        described.env_name += FOR_PYTHON
+        environment = Environment.from_fndesc(described)
         library = context.codegen().create_library(self.py_func.__qualname__)
         library.enable_object_caching()
         library.add_linking_library(part.library)
-        wrapped = (library, described, part.environment, part.call_helper)
-        context.create_cpython_wrapper(*wrapped, release_gil=True)
-        function = context.get_executable(library, described, part.environment)
-        return part._replace(library=library, entry_point=function)
+        context.create_cpython_wrapper(library, described, environment, part.call_helper, release_gil=True)
+        function = context.get_executable(library, described, environment)
+        return part._replace(library=library, entry_point=function, fndesc=described, environment=environment)
 
 
 class Registered:
