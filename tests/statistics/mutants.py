@@ -37,12 +37,14 @@ def is_kernel(value: object) -> bool:
 def diagonal_residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: Array) -> None:
     """The authors' einsum: only the diagonal of V enters x'Vx."""
     d = data.shape[1] - 2
-    x = data[r, :d]
     for k in range(n_used):
-        M = np.zeros((d, d))
-        M.T[np.tril_indices(d)] = T[component.MEAN + d :, k]
-        s[k] = 1.0 + x**2 @ np.sum(M**2, axis=1)
-    e[:n_used] = data[r, d] - x @ T[component.MEAN : component.MEAN + d, :n_used]
+        s[k], e[k] = 1.0, data[r, d]
+        p = component.MEAN + d
+        for j in range(d):
+            e[k] -= data[r, j] * T[component.MEAN + j, k]
+            for i in range(j + 1):
+                s[k] += (data[r, i] * T[p, k]) ** 2
+                p += 1
 
 
 def score_without_discount(arm: Arm, i: int, room: Room) -> None:

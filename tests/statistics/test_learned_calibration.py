@@ -61,10 +61,11 @@ def calibration_ranks(learned: list[str], n: int, redraw: Redraw, runs: int, see
     for run in range(runs):
         truth = drawn_model(learned, rng)
         y, labels, mean = sample_joint(truth, X, rng)
-        values = [told(seated(GibbsEngine([truth]), X, y, labels), mean)]
+        true_engine = GibbsEngine([truth])
+        values = [told(seated(true_engine, X, y, labels), mean)]
         position = int(rng.integers(20))
         for steps in (position, 19 - position):
-            state = seated(GibbsEngine([truth]), X, y, labels)
+            state = seated(true_engine, X, y, labels)
             for _ in range(steps):
                 for part in one_by_one:
                     redraw(part, state, rng)
