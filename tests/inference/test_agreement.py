@@ -104,7 +104,7 @@ def test_kinds_and_the_rest_are_one_distribution(rest: int) -> None:
         shares = engine.draw_shares(state, X, arm, 4000, np.random.default_rng(2))
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
         if rest != UNKNOWN:
-            law = engine.predictive(state, X, arm)
+            law: Any = engine.predictive(state, X, arm)
             assert law.mean() == pytest.approx(mean[arm], rel=1e-6)
             assert law.probability(4.0) == pytest.approx(shares[:, 0].mean(), abs=0.02)
         density = engine.draw_densities(state, X, arm, np.linspace(-40, 40, 801), 200, np.random.default_rng(3))
