@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from polyarm.kernels._jit import Stream, generator, kernel, stream
+from polyarm.kernels._jit import Stream, generator, kernel, plain, stream
 from polyarm.kernels.mixture import seating
 from polyarm.types import Array, IntArray
 from tests import reference
+from tests.kernels.script import Script
 
 LAWS = [
     (0.01, 0.0),
@@ -72,3 +73,24 @@ def test_shuffle_is_uniform_over_permutations() -> None:
         seen[key] = seen.get(key, 0) + 1
     assert len(seen) == 6
     assert chisquare(list(seen.values())).pvalue > 1e-4
+
+
+def test_labels_are_numbered_by_appearance() -> None:
+    labels, out = np.array([7, 2, 7, 0, 2, 5]), np.full(6, -1, np.int32)
+    plain(seating.number_by_appearance)(labels, out, np.full(8, 9))
+    assert out.tolist() == [0, 1, 0, 2, 1, 3]
+
+
+@pytest.mark.parametrize("u", [0.0, 0.1, 0.29, 0.31, 0.5, 0.69, 0.71, 0.999999])
+def test_an_index_is_where_the_cumulated_weights_pass_a_uniform_number(u: float) -> None:
+    weights = np.array([0.3, 1e-300, 0.4, 0.0, 0.3])
+    with np.errstate(divide="ignore"):
+        logw = np.append(np.log(weights) - 5.0, 99.0)  # what lies beyond is not there
+    found = plain(seating.draw_index)(logw, 5, Script(uniforms=[u]))
+    assert found == np.searchsorted(np.cumsum([0.3, 0.0, 0.4, 0.0, 0.3]), u, side="right")
+
+
+def test_a_shuffle_puts_every_number_behind_or_in_place_of_an_earlier_one() -> None:
+    order = np.full(4, -1)
+    plain(seating.shuffle)(order, 4, Script(uniforms=[0.5, 0.2, 0.99, 0.5]))
+    assert order.tolist() == [1, 0, 3, 2]  # 0; 1 0; 1 0 2; 3 takes the third place and 2 goes last
