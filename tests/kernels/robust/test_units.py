@@ -264,3 +264,29 @@ def test_units_are_measured_early_at_powers_of_two_and_when_a_window_has_passed(
     world.prior.fixed_units = 1.0
     assert not measures(0)
     assert world.shared.n_steps == 1.0
+
+
+@pytest.mark.parametrize(("share", "far"), [(0.999, False), (1.001, True), (-0.999, False), (-1.001, True)])
+@pytest.mark.parametrize("square", [1.44, 0.04, 900.0])
+def test_rewards_are_counted_from_their_median_a_thousand_scales_away(
+    world: World, share: float, far: bool, square: float
+) -> None:
+    calm(world)
+    median = share * units.FAR_REWARD * np.sqrt(square)
+    world.shared.median, world.shared.reward_square = median, square
+    assert plain(units.is_off_centre)(world.shared, world.features, world.prior) == far
+    shift, origin = np.empty(D), world.shared.origin
+    plain(units.recentre)(world.books, shift)
+    assert shift[D - 1] == (median if far else 0.0)
+    assert world.shared.origin == pytest.approx(origin + shift[D - 1])
+
+
+def test_ties_are_tamed_around_the_middle_of_two_medians() -> None:
+    """0, 0, 1, 2, 3 and a wild one: the median is 1.5, the typical gap 1.5, so nothing counts beyond 16.5."""
+    for wild in (1e9, -1e9):
+        rewards = np.array([0.0, 0.0, 1.0, 2.0, 3.0])
+        rest = np.append(rewards, wild)
+        centre = np.median(rest)
+        gaps = np.sort(np.abs(rest - centre))
+        widest = 10 * gaps[gaps > 0][(np.count_nonzero(gaps) - 1) // 2]
+        assert plain(units.tied_sd)(rest) == pytest.approx(np.std(np.clip(rest, centre - widest, centre + widest)))

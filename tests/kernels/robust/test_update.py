@@ -274,3 +274,41 @@ def test_a_deep_redraw_solves_afresh_and_proposes_every_noise_around_the_new_cen
     assert [k for k, _ in asked] == [0, 1]
     for _, at in asked:
         np.testing.assert_allclose(at, w0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "n_arms", "deep"),
+    [(15, 20, True), (63, 20, True), (64, 20, False), (70, 20, True), (75, 20, False), (66, 4, True), (67, 4, False)],
+)
+def test_scales_are_drawn_without_slopes_early_and_then_on_a_share_of_the_steps(
+    world: World, steps: int, n_arms: int, deep: bool
+) -> None:
+    """One in (arms x features / 6) steps, at most every second."""
+    asked: list[tuple[int, int]] = []
+    replaced: dict[str, Any] = {
+        "propose_scales": lambda arms, first, last, *given: asked.append((first, last)),
+        "draw_shared": lambda *given: None,
+        "rebuild_posteriors": lambda *given: None,
+    }
+    world.shared.n_steps = steps
+    arms = world.arms._replace(sizes=np.zeros((n_arms, 3), np.int64))
+    mutant(update.redraw_shared, replaced)(arms, 0, 1, world.room, Script())
+    assert asked == [(0, 5)] * deep
+    asked.clear()
+    world.prior.learned = 0.0
+    mutant(update.redraw_shared, replaced)(arms, 0, 1, world.room, Script())
+    assert not asked
+
+
+def test_an_arm_is_redrawn_deeply_where_its_scales_were(world: World) -> None:
+    for steps, deep in ((15.0, True), (67.0, False)):
+        found: list[bool] = []
+        replaced: dict[str, Any] = {
+            "propose_scales": lambda *given: False,
+            "redraw_arm": lambda arms, i, deep, *given, found=found: found.append(deep),
+            "draw_shared": lambda *given: None,
+            "rebuild_posteriors": lambda *given: None,
+        }
+        world.shared.n_steps = steps
+        mutant(update.redraw_shared, replaced)(world.arms, 0, 2, world.room, Script())
+        assert found == [deep, deep]
