@@ -476,3 +476,28 @@ def test_a_concentration_is_drawn_given_all_restaurants(discount: float) -> None
         values = np.array(drawn) ** power
         blocks = values.reshape(40, -1).mean(axis=1)  # draws of a chain are not independent
         assert values.mean() == pytest.approx(p @ grid**power, abs=4.5 * blocks.std() / np.sqrt(40))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+def test_sums_of_rows_have_a_number_for_all_that_they_count_and_no_more(dim: int) -> None:
+    """A count, a vector and the triangle of a matrix; sticks keep each of the latter two twice."""
+    engine, rng, D = KindsEngine(RobustEngine(RobustMixture(2, dim), 4, 2)), np.random.default_rng(0), dim + 1
+    state, triangle = engine.init(), D * (D + 1) // 2
+    for t in range(40):
+        y = 0.0 if t % 3 == 0 else float(np.exp(rng.standard_normal()))
+        state = engine.update(state, rng.standard_normal(dim), t % 2, y, rng)
+    assert state.amounts.model.sums.shape == (2, 1 + D + triangle)
+    assert state.amounts.model.fits.shape == (2, D, D + 1)
+    assert state.sticks.sums.shape == (2, 1, 1 + 2 * D + 2 * triangle)
+    assert state.sticks.fits.shape == (2, 1, D, D + 2)
+    assert {rows.shape[1] for rows in state.data} == {D + 2 + 2}
+    assert {rows.shape[1] for rows in state.amounts.data} == {D + 3}
+    counted = engine.init()
+    for t in range(40):
+        counted = engine.update(counted, rng.standard_normal(dim), t % 2, float(rng.integers(1, 7)), rng)
+    assert counted.links.models.sums.shape == (2, 2, 1 + D + triangle)
+    assert counted.links.models.fits.shape == (2, 2, D, D + 1)
+    for part in (state.sticks, state.amounts.model, counted.links.models):
+        assert part.kept.shape == part.sums.shape
+        assert part.columns.shape == (6, D)
+        assert part.sizes.shape == (2, 2)
