@@ -99,7 +99,7 @@ class Judge:
         note.unlink(missing_ok=True)
         child = os.fork()
         if child == 0:
-            signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+            signal.setitimer(signal.ITIMER_PROF, PATIENCE + 2 * row["seconds"])
             code = 1
             try:
                 plant(row["file"], row["function"], row["text"])

@@ -111,8 +111,11 @@ def reached(out: Path, look: bool, compiled: bool) -> list[Test]:
     return [Test(row["test"], row["seconds"], frozenset(row["functions"])) for row in rows if row["passed"]]
 
 
-def chosen(mutant: Mutant, tests: Iterable[Test], most: int, enough_s: float) -> list[str]:
-    """Tests that reach the mutant's function: its own file's first, then the narrowest, no more than are wanted."""
+def chosen(mutant: Mutant, tests: Iterable[Test], most: int, enough_s: float) -> tuple[list[str], float]:
+    """Tests that reach the mutant's function, and the seconds they take: no more than are wanted.
+
+    Those of its own file come first, then the narrowest.
+    """
     own = Path(mutant.file)
 
     def order(test: Test) -> tuple[int, int, float]:
@@ -125,12 +128,12 @@ def chosen(mutant: Mutant, tests: Iterable[Test], most: int, enough_s: float) ->
     for test in found:  # a test with many parameters takes turns with others
         turn[test.name] = asked[test.name.split("[")[0]]
         asked[test.name.split("[")[0]] += 1
-    total, picked = 0.0, []
+    total, picked = 0.0, list[str]()
     for test in sorted(found, key=lambda test: turn[test.name]):
-        if total + test.seconds < enough_s:
+        if total + test.seconds < enough_s and len(picked) < most:
             total += test.seconds
             picked.append(test.name)
-    return picked[:most]
+    return picked, total
 
 
 def judge_all(mutants: Sequence[Mutant], options: Any, compiled: bool) -> None:
@@ -140,9 +143,16 @@ def judge_all(mutants: Sequence[Mutant], options: Any, compiled: bool) -> None:
     with file.open("w") as lines:
         for mutant in mutants:
             text = mutant.site.planted((SOURCES / mutant.file).read_text())
-            names = chosen(mutant, tests, options.most, options.seconds)
+            names, seconds = chosen(mutant, tests, options.most, options.seconds)
             needed.update(name.split("::")[0] for name in names)
-            row = {"key": mutant.key, **mutant._asdict(), "site": None, "text": text, "tests": names}
+            row = {
+                "key": mutant.key,
+                **mutant._asdict(),
+                "site": None,
+                "text": text,
+                "tests": names,
+                "seconds": seconds,
+            }
             lines.write(json.dumps(row) + "\n")
     warm = ["--warm"] if compiled else []  # a fork would load every kernel again
     run_tests(compiled, sorted(needed), "-p", "benchmarks.mutant_judge", "--judge", str(file), *warm)
