@@ -45,7 +45,7 @@ def test_regret_after_50_rounds_is_the_published_one(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("lr_reset", "n_worlds", "low", "high"),
-    [("faithful", 8, 150, 185), pytest.param("fixed", 3, 270, 330, marks=slow)],
+    [("faithful", 4, 150, 185), pytest.param("fixed", 3, 270, 330, marks=slow)],
 )
 def test_regret_after_500_rounds_tells_the_learning_rates_apart(
     lr_reset: str, n_worlds: int, low: float, high: float

@@ -1,5 +1,7 @@
 """The constant-time engine stays close to a long Gibbs run where the seating matters: crossing regressions."""
 
+import functools
+
 import numpy as np
 import pytest
 from benchmarks.engine_accuracy import PROBLEMS, long_run, short_runs
@@ -11,33 +13,42 @@ from polyarm.types import Array
 RUNS = 150
 
 
-def errors(x: Array, y: Array, runs: int = RUNS, **options: int) -> tuple[float, float]:
-    """Wasserstein distance to the long run in its standard deviations, and the ratio of standard deviations."""
+@functools.cache
+def posterior(problem: str, n: int, first: int, seed: int) -> tuple[Array, Array, Array, Array]:
+    """Contexts and rewards of the first so many of a problem, a point, and draws of the mean there by a long run."""
+    x, y = (part[:first] for part in PROBLEMS[problem](n, np.random.default_rng(seed)))
     at: Array = np.append(1.0, np.full(x.shape[1] - 1, 0.8))
-    gold = long_run(x, y, at, seed=1, draws=600)
+    return x, y, at, long_run(x, y, at, seed=1, draws=600)
+
+
+def errors(
+    problem: str, n: int, first: int = 10**6, seed: int = 0, runs: int = RUNS, **options: int
+) -> tuple[float, float]:
+    """Wasserstein distance to the long run in its standard deviations, and the ratio of standard deviations."""
+    x, y, at, gold = posterior(problem, n, first, seed)
     ours = short_runs("budget", options, x, y, at, [len(y)], runs)[0]
     return wasserstein_distance(ours, gold) / gold.std(), ours.std() / gold.std()
 
 
 @pytest.mark.parametrize(("problem", "n"), [("reg2", 30), ("reg2", 200), ("reg5", 200)])
 def test_budget_is_close_to_a_long_run(problem: str, n: int) -> None:
-    distance, ratio = errors(*PROBLEMS[problem](n, np.random.default_rng(0)))
+    distance, ratio = errors(problem, n)
     assert distance < 0.2
     assert 0.9 < ratio < 1.1
 
 
 def test_seating_without_moves_is_not() -> None:
-    distance, ratio = errors(*PROBLEMS["reg2"](200, np.random.default_rng(0)), moves=0)
+    distance, ratio = errors("reg2", 200, moves=0)
     assert distance > 0.2 or ratio > 1.1
 
 
 def test_a_young_arm_does_not_lag_behind() -> None:
     """Three regressions whose weights in the posterior turn over shortly before the hundredth reward."""
-    x, y = (part[:100] for part in PROBLEMS["reg5"](300, np.random.default_rng(3)))
-    distance, ratio = errors(x, y, 400)
+    young = ("reg5", 300, 100, 3, 400)
+    distance, ratio = errors(*young)
     assert distance < 0.2
     assert 0.9 < ratio < 1.1
-    assert errors(x, y, 400, warmup_rewards=0)[0] > 0.25  # the same without the moves of youth
+    assert errors(*young, warmup_rewards=0)[0] > 0.25  # the same without the moves of youth
 
 
 def test_moves_of_youth() -> None:
