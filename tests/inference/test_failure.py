@@ -272,3 +272,21 @@ def test_a_large_reward_that_the_rest_cannot_learn_leaves_every_kind_as_it_was(
     assert engine._door.last is NOTHING
     monkeypatch.undo()
     require_sound(engine.update(state, X, 0, 1.0, rng))
+
+
+@pytest.mark.parametrize("value", [1e160, 1e300])
+def test_log_odds_beyond_all_bounds_end_in_an_error_or_a_sound_state(value: float) -> None:
+    """A draw given log odds of 1e160 and more never ended."""
+    engine: Any = ENGINES["robust, kinds"](2, 2)
+    rng, state = np.random.default_rng(0), engine.init()
+    for t in range(80):
+        state = engine.update(state, rng.standard_normal(2), t % 2, float(t % 3 == 0), rng)
+    assert len(state.values) > 0
+    state.sticks.fits[0, 0, :, -1] = value
+    try:
+        for t in range(8):
+            state = engine.update(state, X, t % 2, 1.0, rng)
+    except PolyarmError:
+        return
+    require_sound(state)
+    assert np.isfinite(engine.draw_means(state, X, 3, rng)).all()

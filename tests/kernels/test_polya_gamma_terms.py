@@ -10,6 +10,7 @@ from polyarm.kernels import polya_gamma
 from polyarm.kernels._jit import plain
 from polyarm.kernels.polya_gamma import CUT
 from tests.kernels.script import Script
+from tests.statistics.mutants import mutant
 
 
 def left(n: int, x: float) -> float:
@@ -104,6 +105,24 @@ def test_later_terms_decide_between_the_bounds() -> None:
         script = Script(uniforms=[beyond / 2, u, beyond / 2, 0.0], exponentials=[1e-12 * rate, 0.7])
         other = CUT + 0.7 / rate
         assert plain(polya_gamma.draw)(0.0, script) == pytest.approx(0.25 * (x if accepted else other), rel=1e-9)
+
+
+@pytest.mark.parametrize("z", [1e39, 1e41, -1e160, 1e300, math.inf, -math.inf, math.nan])
+def test_a_draw_ends_however_far_z_is(z: float) -> None:
+    """Its mean is 1 / (2 |z|) and its relative spread sqrt(2 / |z|)."""
+    terms: list[int] = []
+
+    def term(n: int, x: float) -> float:
+        terms.append(n)
+        assert len(terms) < 100, "the series never ends"
+        with np.errstate(all="ignore"):
+            return float(plain(polya_gamma.term)(n, np.float64(x)))
+
+    found = mutant(polya_gamma.draw, {"term": term, "share_beyond": lambda c: 0.0})(z, Script(normals=[0.3]))
+    if math.isnan(z):
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx(0.5 / abs(z), rel=1e-9, abs=0.0)
 
 
 def test_every_z_has_its_own_draw() -> None:

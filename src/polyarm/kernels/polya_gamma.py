@@ -15,6 +15,7 @@ from polyarm.types import Array, Rng
 
 CUT = 0.64  # the authors' choice: any value between 0.2 and 1.6 keeps both forms falling
 LARGE = 25.0  # from here on six terms give the scaled error function to all digits
+CERTAIN = 1e40  # of |z|: from here on a draw is its mean to all digits, and the series' terms are soon no numbers
 
 
 @loop
@@ -75,6 +76,8 @@ def term(n: int, x: float) -> float:
 @loop
 def draw(z: float, rng: Rng) -> float:
     """A draw from PG(1, z)."""
+    if not abs(z) < CERTAIN:
+        return 0.5 / abs(z)
     c = 0.5 * abs(z)
     beyond = share_beyond(c)
     while True:
