@@ -41,9 +41,14 @@ def test_regret_and_information_of_two_arms_are_the_known_ones() -> None:
 
 def test_an_arm_that_is_surely_best_is_played() -> None:
     shares, moments = np.empty(3), np.array([[0.0, 9.0, 1.0], [0.1, 0.1, 0.1]])
-    information.find_shares(moments, 50, 2.0, shares, stream(np.random.default_rng(0)))
+    information.find_shares(moments, np.ones(moments.shape[1]), 50, 2.0, shares, stream(np.random.default_rng(0)))
     np.testing.assert_array_equal(shares, [0, 1, 0])
-    assert information.choose(moments, 50, 2.0, shares, np.empty(3), stream(np.random.default_rng(0))) == 1
+    assert (
+        information.choose(
+            moments, np.ones(moments.shape[1]), 50, 2.0, shares, np.empty(3), stream(np.random.default_rng(0))
+        )
+        == 1
+    )
 
 
 def test_an_arm_far_worse_but_rich_in_information_gets_the_share_of_the_power() -> None:
@@ -55,26 +60,29 @@ def test_an_arm_far_worse_but_rich_in_information_gets_the_share_of_the_power() 
 
 def test_arms_are_drawn_with_their_shares() -> None:
     moments, mix, rng = np.array([[0.3, 0.0], [0.1, 0.4]]), np.empty(2), np.random.default_rng(5)
-    arms = [information.choose(moments, 50, 2.0, mix, np.empty(2), stream(rng)) for _ in range(20_000)]
+    arms = [
+        information.choose(moments, np.ones(moments.shape[1]), 50, 2.0, mix, np.empty(2), stream(rng))
+        for _ in range(20_000)
+    ]
     shares = np.empty((20_000, 2))
     for row in shares:
-        information.find_shares(moments, 50, 2.0, row, stream(rng))
+        information.find_shares(moments, np.ones(moments.shape[1]), 50, 2.0, row, stream(rng))
     assert 0.01 < shares[:, 0].mean() < 0.99
     assert np.mean(arms) == pytest.approx(shares[:, 1].mean(), abs=0.02)
 
 
 def test_compiled_equals_plain() -> None:
     moments = np.array([[0.0, 0.3, 0.1, -0.4], [1.0, 0.2, 0.5, 2.0]])
-    a, b = np.random.default_rng(3), np.random.default_rng(3)
+    noise, a, b = np.array([1.0, 9.0, 0.2, 1.5]), np.random.default_rng(3), np.random.default_rng(3)
     for _ in range(20):
         quick, readable = np.empty((2, 4)), np.empty((2, 4))
-        one = information.choose(moments, 30, 1.5, quick[0], quick[1], stream(a))
-        assert one == plain(information.choose)(moments, 30, 1.5, readable[0], readable[1], b)
+        one = information.choose(moments, noise, 30, 1.5, quick[0], quick[1], stream(a))
+        assert one == plain(information.choose)(moments, noise, 30, 1.5, readable[0], readable[1], b)
         assert quick[1, one] == quick[1].max()
         np.testing.assert_allclose(quick, readable, rtol=1e-12)
         many, slowly = np.empty((2, 4)), np.empty((2, 4))
-        information.find_many(np.stack([moments, moments]), 30, 3, 1.5, many, stream(a))
-        plain(information.find_many)(np.stack([moments, moments]), 30, 3, 1.5, slowly, b)
+        information.find_many(np.stack([moments, moments]), noise, 30, 3, 1.5, many, stream(a))
+        plain(information.find_many)(np.stack([moments, moments]), noise, 30, 3, 1.5, slowly, b)
         np.testing.assert_allclose(many, slowly, rtol=1e-12)
 
 
@@ -132,13 +140,14 @@ def test_the_best_share_of_two_arms_is_best_on_a_grid(power: float) -> None:
 def test_many_shares_are_means_over_rounds_of_fresh_draws() -> None:
     rng = np.random.default_rng(6)
     moments = np.stack([rng.standard_normal((3, 4)), 0.2 + rng.random((3, 4))], axis=1)
+    noise = np.array([0.5, 1.0, 2.0, 30.0])
     normals, out = rng.standard_normal(3 * 2 * 15 * 4), np.full((3, 4), 9.0)
-    plain(information.find_many)(moments, 15, 2, 1.5, out, Script(normals))
+    plain(information.find_many)(moments, noise, 15, 2, 1.5, out, Script(normals))
     script, mix = Script(normals), np.empty(4)
     for i in range(3):
         wanted = np.zeros(4)
         for _ in range(2):
-            plain(information.find_shares)(moments[i], 15, 1.5, mix, script)
+            plain(information.find_shares)(moments[i], noise, 15, 1.5, mix, script)
             wanted += mix / 2
         np.testing.assert_allclose(out[i], wanted)
 
@@ -162,3 +171,17 @@ def test_the_highest_share_over_an_exponential_wins() -> None:
     arm = plain(information.race)(np.array([0.5, 0.0, 0.3]), scores, Script(exponentials=[2.0, 0.4]))
     np.testing.assert_allclose(scores, [0.25, 0.0, 0.75])
     assert arm == 2
+
+
+def test_information_counts_by_what_one_reward_tells() -> None:
+    """Shares with noise are those of the same draws with every arm's information over its noise."""
+    rng = np.random.default_rng(7)
+    mean, sd, noise = np.array([0.3, 0.0, 0.1]), np.array([0.1, 0.5, 0.6]), np.array([1.0, 1.0, 400.0])
+    normals = rng.standard_normal(60 * 3)
+    D, G, wanted, found = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    plain(information.regret_and_information)(mean, sd, 60, D, G, Script(normals))
+    information.find_mix(D, G / noise, 2.0, wanted)
+    plain(information.find_shares)(np.stack([mean, sd]), noise, 60, 2.0, found, Script(normals))
+    np.testing.assert_allclose(found, wanted)
+    plain(information.find_shares)(np.stack([mean, sd]), np.ones(3), 60, 2.0, found, Script(normals))
+    assert found[2] > wanted[2]  # the noisy arm is the one to learn about where noise does not count

@@ -541,6 +541,16 @@ class KindsEngine:
             links.moments_many(state.links.models, state.links.weights, x, out)
         return out
 
+    def relative_noise(self, state: KindsState) -> Array:
+        """Noise variance of every arm's rewards beside a typical arm's, (n_arms,): 1 where there are kinds, counts or
+        marks, whose noise is a matter of their mean.
+        """
+        if state is not self._door.last:
+            self._door.check(self, state)
+        if len(state.values) > 0 or is_on(state.links):
+            return np.ones(self.n_arms)
+        return self.rest.relative_noise(state.rest)
+
     def expected_means(self, state: KindsState, context: Array) -> Array:
         """Posterior expectation of every arm's mean reward given the state, (n_arms,)."""
         return np.asarray(self.moments(state, context)[0])

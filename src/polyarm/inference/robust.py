@@ -30,6 +30,7 @@ from polyarm.kernels.mixture.records import NEXT
 from polyarm.kernels.robust import draws, predict, records, units
 from polyarm.kernels.robust import update as kernels
 from polyarm.kernels.robust.component import VAR, n_rows
+from polyarm.kernels.robust.noise import relative_noise as fill_relative_noise
 from polyarm.kernels.robust.records import (
     N_FEATURES,
     N_SHARED,
@@ -346,6 +347,14 @@ class RobustEngine:
         x = require_contexts(contexts, self.context_dim)
         out = np.empty((len(x), 2, self.n_arms))
         predict.moments_many(*posterior(state), x, out)
+        return out
+
+    def relative_noise(self, state: RobustState) -> Array:
+        """Noise variance of every arm's rewards beside a typical arm's, as far as these tell, (n_arms,)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        out = np.empty(self.n_arms)
+        fill_relative_noise(state.tables, state.sizes, self.model.n_features, out)
         return out
 
     def expected_means(self, state: RobustState, context: Array) -> Array:

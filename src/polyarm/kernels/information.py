@@ -4,6 +4,8 @@ mean, sd  (A,)  of every arm's mean reward: a normal posterior, independent over
 D      (A,)  expected regret of each arm: E[max] - mean
 G      (A,)  information of each arm: how much of its mean reward's variance knowing the best arm b explains,
              sum_b P(b) (E[mu_a | b] - mean_a)^2
+noise  (A,)  noise variance of each arm's rewards beside that of a typical arm: one reward of a noisy arm tells less of
+             its mean, and G counts 1 / noise times (Kirschner & Krause 2018)
 The arm is drawn from the distribution q over arms that minimises (q'D)^p / q'G, p > 1; two arms are always enough.
 With p = 2 an arm far worse than the best one by a gap d, but rich in information, gets the share D_best / d; with a
 smaller power D_best / ((p - 1) d).
@@ -16,7 +18,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels._jit import Stream, generator, kernel, step
 from polyarm.kernels.order import place_of_greatest, place_of_least
 from polyarm.types import Array, Rng
 
@@ -84,18 +86,28 @@ def find_mix(D: Array, G: Array, power: float, out: Array) -> None:
     out[second] += 1.0 - share
 
 
+@step
+def discount(G: Array, noise: Array) -> None:
+    """Count information by how much of it one reward gives."""
+    for a in range(G.shape[0]):
+        G[a] /= noise[a]
+
+
 @kernel
-def find_shares(moments: Array, n_draws: int, power: float, out: Array, source: Stream) -> None:
+def find_shares(moments: Array, noise: Array, n_draws: int, power: float, out: Array, source: Stream) -> None:
     """Fill out (n_arms,) with the arms' shares in the mix."""
     rng = generator(source)
     A = moments.shape[1]
     D, G = np.empty(A), np.empty(A)
     regret_and_information(moments[0], moments[1], n_draws, D, G, rng)
+    discount(G, noise)
     find_mix(D, G, power, out)
 
 
 @kernel
-def find_many(moments: Array, n_draws: int, n_rounds: int, power: float, out: Array, source: Stream) -> None:
+def find_many(
+    moments: Array, noise: Array, n_draws: int, n_rounds: int, power: float, out: Array, source: Stream
+) -> None:
     """Fill out (n, n_arms) with the shares for moments (n, 2, n_arms), each a mean over rounds of fresh draws."""
     rng = generator(source)
     A = moments.shape[2]
@@ -104,15 +116,16 @@ def find_many(moments: Array, n_draws: int, n_rounds: int, power: float, out: Ar
         out[i] = 0.0
         for _ in range(n_rounds):
             regret_and_information(moments[i, 0], moments[i, 1], n_draws, D, G, rng)
+            discount(G, noise)
             find_mix(D, G, power, mix)
             for a in range(A):
                 out[i, a] += mix[a] / n_rounds
 
 
 @kernel
-def choose(moments: Array, n_draws: int, power: float, mix: Array, scores: Array, source: Stream) -> int:
+def choose(moments: Array, noise: Array, n_draws: int, power: float, mix: Array, scores: Array, source: Stream) -> int:
     """Draw an arm from the mix."""
-    find_shares(moments, n_draws, power, mix, source)
+    find_shares(moments, noise, n_draws, power, mix, source)
     return race(mix, scores, source)
 
 

@@ -1,6 +1,7 @@
 """Information-directed sampling."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -38,7 +39,9 @@ class InformationDirected(PolicyDefaults[State]):
     more often, 1 / (power - 1) times where it is far worse than the best one.  Posteriors are normal with the engine's
     moments; expectations are means over `n_draws` draws.  A choice's scores are those of a race: an arm's share in the
     best mix over an Exp(1) draw.  The mix depends on the draws; `probabilities` averages it over `n_rounds` sets of
-    them.  With another `objective` than the mean, regret and information are those of the engine's own draws of it.
+    them.  Where the engine knows how noisy each arm is (`relative_noise`), information counts by how much of it one
+    reward gives (Kirschner & Krause 2018): a noisy arm tells less of its mean.
+    With another `objective` than the mean, regret and information are those of the engine's own draws of it.
 
     >>> import numpy as np
     >>> from polyarm import make_policy
@@ -69,10 +72,11 @@ class InformationDirected(PolicyDefaults[State]):
             return self._choose_by_draws(state, context, rng, eligible)
         moments = self.engine.moments(state, context)
         mask = require_eligible(eligible, moments.shape[1])
+        noise = self._noise(state, mask)
         if mask is not None:
             moments = np.ascontiguousarray(moments[:, mask])
         mix, scores = np.empty(moments.shape[1]), np.empty(moments.shape[1])
-        arm = information.choose(moments, self.n_draws, self.power, mix, scores, stream(rng))
+        arm = information.choose(moments, noise, self.n_draws, self.power, mix, scores, stream(rng))
         if mask is None:
             return Choice(arm, scores, mix)
         return Choice(int(np.flatnonzero(mask)[arm]), spread_out(scores, mask, -np.inf), spread_out(mix, mask, 0.0))
@@ -82,14 +86,14 @@ class InformationDirected(PolicyDefaults[State]):
         if self.objective != MEAN:
             rounds = [self._mix_of_draws(state, context, rng, eligible) for _ in range(self.n_rounds)]
             return np.asarray(np.mean(rounds, axis=0))
-        return np.asarray(self._mixes(self.engine.moments(state, context)[None], rng, eligible)[0])
+        return np.asarray(self._mixes(state, self.engine.moments(state, context)[None], rng, eligible)[0])
 
     def probabilities_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> Array:
         """Distributions for many contexts in the same state, (n, n_arms)."""
         x = require_contexts(contexts, self.engine.context_dim)
         if self.objective != MEAN:
             return super().probabilities_many(state, x, rng, eligible)
-        return self._mixes(self.engine.moments_many(state, x), rng, eligible)
+        return self._mixes(state, self.engine.moments_many(state, x), rng, eligible)
 
     def _mix_of_draws(self, state: State, context: Array, rng: Rng, eligible: Mask | None) -> Array:
         rows = draw_worths(self.engine, state, context, self.objective, self.n_draws, rng)
@@ -105,23 +109,29 @@ class InformationDirected(PolicyDefaults[State]):
         arm = information.race(mix, scores, stream(rng))
         return Choice(arm, scores if eligible is None else np.where(eligible, scores, -np.inf), mix)
 
-    def _mixes(self, moments: Array, rng: Rng, eligible: Mask | None) -> Array:
+    def _noise(self, state: State, mask: Mask | None) -> Array:
+        """Noise of every eligible arm beside that of a typical arm."""
+        find = getattr(self.engine, "relative_noise", None)
+        noise: Array = equal_noise(self.engine.n_arms) if find is None else find(state)
+        return noise if mask is None else np.ascontiguousarray(noise[mask])
+
+    def _mixes(self, state: State, moments: Array, rng: Rng, eligible: Mask | None) -> Array:
         mask = require_eligible(eligible, moments.shape[2])
         if mask is not None:
             moments = np.ascontiguousarray(moments[:, :, mask])
-        mixes = np.empty((moments.shape[0], moments.shape[2]))
-        information.find_many(moments, self.n_draws, self.n_rounds, self.power, mixes, stream(rng))
+        mixes, noise = np.empty((moments.shape[0], moments.shape[2])), self._noise(state, mask)
+        information.find_many(moments, noise, self.n_draws, self.n_rounds, self.power, mixes, stream(rng))
         return mixes if mask is None else spread_out(mixes, mask, 0.0)
 
     def judge(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> tuple[Array, Array]:
         """`probabilities` and the expected rewards that they rest on, (n_arms,) each, for an objective of the mean."""
         moments = self.engine.moments(state, context)
-        return np.asarray(self._mixes(moments[None], rng, eligible)[0]), np.asarray(moments[0])
+        return np.asarray(self._mixes(state, moments[None], rng, eligible)[0]), np.asarray(moments[0])
 
     def judge_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> tuple[Array, Array]:
         """The same in many contexts, (n, n_arms) each."""
         moments = self.engine.moments_many(state, contexts)
-        return self._mixes(moments, rng, eligible), np.asarray(moments[:, 0])
+        return self._mixes(state, moments, rng, eligible), np.asarray(moments[:, 0])
 
     def with_arm(self, state: State) -> "tuple[InformationDirected[State], State]":
         """The policy and the state with one more arm."""
@@ -131,6 +141,12 @@ class InformationDirected(PolicyDefaults[State]):
     def update(self, state: State, context: Array, arm: int, reward: float, rng: Rng) -> State:
         """State after one reward."""
         return self.engine.update(state, context, arm, reward, rng)
+
+
+@cache
+def equal_noise(n_arms: int) -> Array:
+    """Noise of arms that are all typical."""
+    return np.ones(n_arms)
 
 
 def spread_out(values: Array, mask: Mask, elsewhere: float) -> Array:
