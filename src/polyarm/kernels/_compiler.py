@@ -12,19 +12,45 @@ from copy import copy
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, Flags, compile_extra
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.types import unliteral  # type: ignore[attr-defined]
+from numba.core.typed_passes import DumpParforDiagnostics, InlineOverloads
 from numba.core.typing import make_concrete_template
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FindLiterallyCalls,
+    InlineClosureLikes,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    RewriteDynamicRaises,
+    RewriteSemanticConstants,
+    WithLifting,
+)
 
 from polyarm.kernels._cache import KernelCache
 
 # Numba keeps one environment per name: a part's, as kept with a kernel that calls it, lacks what results are made of.
 FOR_PYTHON = ".python"
+NEEDLESS = (
+    DeadBranchPrune,
+    DumpParforDiagnostics,
+    FindLiterallyCalls,
+    InlineClosureLikes,
+    InlineOverloads,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    RewriteDynamicRaises,
+    RewriteSemanticConstants,
+    WithLifting,
+)
 
 
 class Part(JITCodeLibrary):  # type: ignore[misc]
@@ -60,8 +86,19 @@ class SharedFlags(Flags):  # type: ignore[misc]
         return self is other or (isinstance(other, SharedFlags) and self._key == other._key)
 
 
-class Uncounted(Compiler):  # type: ignore[misc]
-    """Numba's passes without counting references; the flags do not say so, so that no gamma draw is compiled twice."""
+class KernelPasses(CompilerBase):  # type: ignore[misc]
+    """Numba's passes less those for what kernels do without: closures, raises, `with`, arguments that may be None."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """The one pipeline."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [each for each in passes.passes if each[0] not in NEEDLESS]
+        passes.finalize()
+        return [passes]
+
+
+class Uncounted(KernelPasses):
+    """The same without counting references; the flags do not say so, so that no gamma draw is compiled twice."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
@@ -72,7 +109,7 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
     """Makes parts of a function, one for each combination of argument types, and executables of parts."""
 
     def __init__(self, function: Callable[..., Any], target: Any, options: dict[str, Any], inline: bool) -> None:
-        pipeline = Compiler if options.pop("_nrt") else Uncounted
+        pipeline = KernelPasses if options.pop("_nrt") else Uncounted
         super().__init__(function, target, options, {}, pipeline)
         self.inline = inline
         self.parts: dict[tuple[Any, ...], Any] = {}

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba.core import cgutils, types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, lower_builtin, overload, type_callable
 from numpy.typing import NDArray
 
 from polyarm.errors import require_generator
@@ -132,3 +132,19 @@ def _compiled_generator(source: Any) -> Any:
         return source
 
     return opened if isinstance(source, types.Array) else given
+
+
+def record_at(values: NDArray[np.float64], layout: np.dtype[Any]) -> Any:
+    """The numbers of an array by the names of a layout: what is written there is written to the array."""
+    return values.view(layout)[0]
+
+
+@type_callable(record_at)  # type: ignore[untyped-decorator]
+def _type_of_record(_context: Any) -> Any:
+    return lambda _values, layout: layout.dtype
+
+
+@lower_builtin(record_at, types.Array, types.DType)  # type: ignore[untyped-decorator]
+def _pointer_to_record(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    values = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.bitcast(values.data, context.get_value_type(signature.return_type))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 
 import numpy as np
 
-from polyarm.kernels._jit import expanded, kernel, step
+from polyarm.kernels._jit import expanded, kernel, record_at, step
 from polyarm.types import Array, IntArray
 
 
@@ -167,13 +167,13 @@ N_SHARED, N_FEATURES = SHARED.itemsize // 8, len(Features._fields)
 @expanded
 def shared_of(values: Array) -> Shared:
     """The values by name: what is written there is written to the array."""
-    return values.view(SHARED)[0]
+    return record_at(values, SHARED)  # type: ignore[no-any-return]
 
 
 @expanded
 def hyperprior_of(values: Array) -> Hyperprior:
     """The settings by name."""
-    return values.view(HYPERPRIOR)[0]
+    return record_at(values, HYPERPRIOR)  # type: ignore[no-any-return]
 
 
 @expanded
