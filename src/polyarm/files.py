@@ -1,6 +1,8 @@
 """Files and folders that are written whole or not at all."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from polyarm.errors import InvalidArgument, shown
@@ -21,11 +23,18 @@ def require_folder(path: str | Path, name: str = "out") -> Path:
     return folder
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write the whole file or nothing."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """Where to write: it takes the file's place at the end, and an interrupted write leaves the old file whole."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
-        draft.write_bytes(content)
+        yield draft
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write the whole file or nothing."""
+    with drafted(path) as draft:
+        draft.write_bytes(content)

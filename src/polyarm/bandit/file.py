@@ -27,6 +27,7 @@ from polyarm.bandit.learner import Learner, Lesson
 from polyarm.bandit.ledger import LEARNT, LOGGED, Ledger
 from polyarm.bandit.settings import Settings
 from polyarm.errors import BrokenFile, InvalidArgument, NumericalFailure, PolyarmError, require, require_writable_parent
+from polyarm.files import drafted
 from polyarm.inference.shapes import shape_of
 from polyarm.inference.state_file import DAMAGED, leaves, read_like
 from polyarm.types import Array
@@ -103,20 +104,15 @@ def checksum(data: bytes | memoryview) -> bytes:
 def write(path: str | Path, data: bytes) -> Path:
     """Write the file whole or not at all, so that it survives a loss of power."""
     target = require_writable_parent(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    with drafted(target) as draft, draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    folder = os.open(target.parent, os.O_RDONLY)
     try:
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        os.fsync(folder)
     finally:
-        draft.unlink(missing_ok=True)
+        os.close(folder)
     return target
 
 

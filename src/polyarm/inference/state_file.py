@@ -8,7 +8,6 @@ shapes and by the checks that every state must pass.
 import hashlib
 import io
 import json
-import os
 import tokenize
 import zipfile
 import zlib
@@ -19,6 +18,7 @@ from typing import Any, overload
 import numpy as np
 
 from polyarm.errors import BrokenFile, InvalidArgument, require, require_writable_parent
+from polyarm.files import drafted
 from polyarm.inference.door import KEEPING, copied, described, difference, named, require_settings, require_sound
 from polyarm.inference.shapes import MADE_WITH, added_to, n_added, shape_of
 from polyarm.types import AnyEngine, AnyPolicy, State
@@ -70,16 +70,11 @@ def save_state(path: str | Path, state: Any, policy: AnyPolicy | AnyEngine | Non
     header = {"format": FORMAT, "kind": "polyarm state", "shape": shape_of(state), "settings": dict(made_with(state))}
     header["policy"] = None if policy is None else described(policy, KEEPING)
     header["sha256"] = hash_of(header, state)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with zipfile.ZipFile(part, "w") as archive:
-            archive.writestr(HEADER, json.dumps(header))
-            for name, value in leaves(state):
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, np.asarray(value), allow_pickle=False)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    with drafted(target) as draft, zipfile.ZipFile(draft, "w") as archive:
+        archive.writestr(HEADER, json.dumps(header))
+        for name, value in leaves(state):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asarray(value), allow_pickle=False)
     return target
 
 

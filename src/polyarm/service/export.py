@@ -8,6 +8,7 @@ import msgspec
 from sqlalchemy import Connection, select
 
 from polyarm.errors import require_extra
+from polyarm.files import drafted
 from polyarm.service.catalog import get_experiment
 from polyarm.service.schema import decisions, outcomes
 
@@ -39,15 +40,10 @@ def export_log(connection: Connection, experiment: str, path: Path) -> int:
         metadata={"arms": msgspec.json.encode(list(found.arms))},
     )
     count = 0
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-            for piece in _pieces(connection, experiment, list(found.arms), columns):
-                writer.write_table(pa.Table.from_pylist(piece, schema))
-                count += len(piece)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with drafted(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        for piece in _pieces(connection, experiment, list(found.arms), columns):
+            writer.write_table(pa.Table.from_pylist(piece, schema))
+            count += len(piece)
     return count
 
 
