@@ -19,8 +19,8 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
-from numba.core.types import unliteral  # type: ignore[attr-defined]
 from numba.core.typed_passes import DumpParforDiagnostics, InlineOverloads
+from numba.core.types import unliteral  # type: ignore[attr-defined]
 from numba.core.typing import make_concrete_template
 from numba.core.untyped_passes import (
     DeadBranchPrune,
