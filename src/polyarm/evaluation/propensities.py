@@ -83,6 +83,15 @@ def fit_propensities(survey: Survey) -> PropensityModel:
     return PropensityModel(tuple(models), calibrate(scores, rows.arms))
 
 
+def log_total_and_shares(scores: Array) -> tuple[float, Array]:
+    """Sum over the rows of log sum exp, and softmax of each row, with one exponential for both."""
+    top = scores.max(axis=1, keepdims=True)
+    shares = np.exp(scores - top)
+    totals = shares.sum(axis=1, keepdims=True)
+    shares /= totals
+    return float(top.sum() + np.log(totals).sum()), shares
+
+
 def fit_softmax(contexts: Array, numbers: IntArray, arms: IntArray, n_arms: int, n_rows: int) -> Softmax:
     """Penalised maximum likelihood; the penalty leaves the levels free."""
     scales = Scales.of(timed(contexts, numbers, n_rows))
@@ -94,9 +103,9 @@ def fit_softmax(contexts: Array, numbers: IntArray, arms: IntArray, n_arms: int,
     def loss(flat: Array) -> tuple[float, Array]:
         slopes = flat.reshape(x.shape[1], n_arms)
         scores = x @ slopes
-        norms = special.logsumexp(scores, axis=1, keepdims=True)
-        value = float(norms.sum() - (scores * played).sum() + 0.5 * (penalty * slopes**2).sum())
-        slope = x.T @ (np.exp(scores - norms) - played) + penalty * slopes
+        log_total, p = log_total_and_shares(scores)
+        value = log_total - float((scores * played).sum()) + 0.5 * float((penalty * slopes**2).sum())
+        slope = x.T @ (p - played) + penalty * slopes
         return value, slope.ravel()
 
     start = np.zeros((x.shape[1], n_arms))
@@ -113,9 +122,9 @@ def calibrate(scores: Array, arms: IntArray) -> Calibration:
     def loss(flat: Array) -> tuple[float, Array]:
         factor, shifts = flat[0], flat[1:]
         moved = factor * scores + shifts
-        norms = special.logsumexp(moved, axis=1, keepdims=True)
-        value = float(norms.sum() - (moved * played).sum() + 0.5 * (shifts**2).sum())
-        error = np.exp(moved - norms) - played
+        log_total, p = log_total_and_shares(moved)
+        value = log_total - float((moved * played).sum()) + 0.5 * float((shifts**2).sum())
+        error = p - played
         return value, np.concatenate([[(error * scores).sum()], error.sum(axis=0) + shifts])
 
     found = optimize.minimize(loss, np.concatenate([[1.0], np.zeros(n_arms)]), jac=True, method="L-BFGS-B")
