@@ -167,13 +167,13 @@ N_SHARED, N_FEATURES = SHARED.itemsize // 8, len(Features._fields)
 @expanded
 def shared_of(values: Array) -> Shared:
     """The values by name: what is written there is written to the array."""
-    return record_at(values, SHARED)  # type: ignore[no-any-return]
+    return record_at(values, SHARED)
 
 
 @expanded
 def hyperprior_of(values: Array) -> Hyperprior:
     """The settings by name."""
-    return record_at(values, HYPERPRIOR)  # type: ignore[no-any-return]
+    return record_at(values, HYPERPRIOR)
 
 
 @expanded
