@@ -21,6 +21,8 @@ demo: $(READY)
 	$(BIN)/polyarm compare heavy-tailed --realizations 20 --seed 0 --out results/demo
 	@echo 'Figures and tables: results/demo'
 
+# two workers on two cores: threads of BLAS would only wait for each other
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
