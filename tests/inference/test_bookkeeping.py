@@ -37,6 +37,7 @@ from polyarm.inference.state_checks import (
 )
 from polyarm.kernels.mixture.component import COUNT, LOG_DET, MEAN, SCALE, n_rows
 from polyarm.kernels.mixture.records import NEXT, ROWS
+from polyarm.kernels.sticks import SEEN, SQUARES
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.types import Array
 from tests.contracts.engines import ENGINES
@@ -501,3 +502,24 @@ def test_sums_of_rows_have_a_number_for_all_that_they_count_and_no_more(dim: int
         assert part.kept.shape == part.sums.shape
         assert part.columns.shape == (6, D)
         assert part.sizes.shape == (2, 2)
+
+
+@pytest.mark.parametrize("fixed_units", [False, True])
+def test_every_context_is_looked_at_once_however_often_kinds_change(fixed_units: bool) -> None:
+    engine, rng = (
+        KindsEngine(RobustEngine(RobustMixture(2, 2), 4, 2, fixed_units=fixed_units)),
+        np.random.default_rng(0),
+    )
+    values = [5.0, 5.0, *[0.0] * 3, *[1.0] * 5, 0.0, 0.0, 2.5, 3.5, *[0.0] * 9]  # other kinds five times
+    state, squares, changes, before = engine.init(), np.zeros(2), 0, ()
+    for n, y in enumerate(values, 1):
+        x = rng.standard_normal(2)
+        squares += x**2
+        state = engine.update(state, x, n % 2, y, rng)
+        changes += tuple(state.values) != before
+        before = tuple(state.values)
+        if len(state.values) and not fixed_units:
+            assert state.sticks.columns[SEEN, 0] == n
+            np.testing.assert_allclose(state.sticks.columns[SQUARES, :2], squares)
+    assert changes > 2
+    assert (state.sticks.columns[SEEN, 0] == 0) == fixed_units
