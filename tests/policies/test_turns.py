@@ -9,6 +9,7 @@ from polyarm.errors import InvalidArgument
 from polyarm.inference import ConjugateEngine
 from polyarm.inference.state_checks import DATA_LIMIT
 from polyarm.models import LinearGaussian, NormalInverseGamma
+from polyarm.models.objectives import Quantile
 from polyarm.policies import (
     UCBV,
     InformationDirected,
@@ -364,3 +365,30 @@ def test_an_intercept_of_linear_bounds_is_a_column_of_ones() -> None:
     np.testing.assert_array_equal(*scores)
     fresh = policy.init()
     np.testing.assert_allclose(fresh.roots[2], np.diag([0.6**0.5] * 3 + [0.0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [InformationDirected, ThompsonSampling])
+def test_an_objective_is_played_for_among_eligible_arms_alone(rule: Any) -> None:
+    policy = rule(ENGINE, n_draws=40, objective=Quantile(0.2))
+    state, mask = learnt(policy), masked(0, 2)
+    for seed in range(20):
+        choice = policy.choose(state, X, np.random.default_rng(seed), mask)
+        assert choice.arm in (0, 2)
+        assert choice.scores[1] == -np.inf
+        assert choice.scores[choice.arm] == choice.scores.max()
+        p = policy.probabilities(state, X, np.random.default_rng(seed), mask)
+        assert p[1] == 0.0
+        assert p.sum() == pytest.approx(1.0)
+        many = policy.probabilities_many(state, np.stack([X, X]), np.random.default_rng(seed), mask)
+        np.testing.assert_array_equal(many[0], p)
+    rows = ENGINE.draw_objectives(state, X, Quantile(0.2), 40, np.random.default_rng(7))
+    if rule is ThompsonSampling:
+        share = policy.probabilities(state, X, np.random.default_rng(7))
+        np.testing.assert_array_equal(share, np.bincount(rows.argmax(axis=1), minlength=3) / 40)
+        first = ENGINE.draw_objectives(state, X, Quantile(0.2), 1, np.random.default_rng(7))[0]
+        np.testing.assert_array_equal(policy.choose(state, X, np.random.default_rng(7)).scores, first)
+    else:
+        rounds = InformationDirected(ENGINE, n_draws=40, n_rounds=2, objective=Quantile(0.2))
+        rng = np.random.default_rng(7)
+        wanted = np.mean([policy.probabilities(state, X, rng) for _ in range(2)], axis=0)
+        np.testing.assert_array_equal(rounds.probabilities(state, X, np.random.default_rng(7)), wanted)
