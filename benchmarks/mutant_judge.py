@@ -94,7 +94,7 @@ class Judge:
         return True
 
     def judged(self, row: dict[str, Any], items: list[pytest.Item]) -> str | None:
-        """What caught a mutant, if anything did; out of time counts."""
+        """What caught a mutant, if anything did; out of time and a crash count."""
         note = self.file.with_suffix(".failed")
         note.unlink(missing_ok=True)
         child = os.fork()
@@ -114,7 +114,7 @@ class Judge:
             return None
         if code > 0 and not note.exists():
             raise RuntimeError(f"a mutant must be planted, got {row['key']}")
-        return note.read_text() if note.exists() else "out of time"
+        return note.read_text() if note.exists() else "out of time" if code == -signal.SIGPROF else "a crash"
 
 
 def pytest_configure(config: pytest.Config) -> None:

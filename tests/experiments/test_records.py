@@ -124,3 +124,13 @@ def test_two_pairs_have_an_interval() -> None:
 def test_realisations_are_those_of_the_first_policy(results: Results) -> None:
     rows = results.table.filter((pc.field("policy") == "a") | (pc.field("realization") < 2))
     np.testing.assert_array_equal(Results(rows, results.settings).realizations, range(4))
+
+
+def test_a_study_of_one_policy_is_told_without_differences() -> None:
+    settings = {"policies": {"a": {}}, "horizon": HORIZON, "scenario": "hand", "seed": 3}
+    alone = Results(record("a", 0, world(0), run(0, 0.9)), settings)
+    np.testing.assert_array_equal(alone.steps, checkpoints(HORIZON))
+    told = summary(alone)
+    assert told["realizations"] == 1
+    assert told["differences"] == {}
+    assert math.isnan(told["policies"]["a"]["regret"]["se"])
