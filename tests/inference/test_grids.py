@@ -18,6 +18,7 @@ from polyarm.inference.links_grid import CELLS, MOST_MARKS, OFF, WATCHED, applic
 from polyarm.kernels import tally as tallies
 from polyarm.kernels.generalized import EDGE
 from polyarm.kernels.links import ALIVE, FAMILIES, HIGHEST, LOWEST, MARKS, STATUS, STEP, TAKEN
+from polyarm.kernels.sticks import NONZERO, TOTAL, UNIT
 from polyarm.models import RobustMixture
 
 
@@ -221,6 +222,10 @@ TAKEN_OR_NOT: list[tuple[Any, str | None]] = [
     (put("weights", slice(None), [0.5, 0.5, 0.1]), "weights must be probabilities"),
     (put("weights", slice(None), [0.5, 0.7, -0.2]), "weights must be probabilities"),
     (put("dispersions", slice(None), 0.2), "dispersions must be probabilities"),
+    (put("columns", (NONZERO, 0), 0.0), None),
+    (put("columns", (NONZERO, 0), -1.0), "columns must be counts of at least 0"),
+    (put("columns", (TOTAL, 0), -5.0), None),
+    (put("columns", (UNIT, 0), 0.0), "columns must be finite and above 0"),
     (put("sums", (0, 0, 0), 0.0), None),
     (put("sums", (0, 0, 0), -0.1), "sums must be counts of at least 0"),
     (put("fits", (1, 1, 0, 0), 0.0), "diagonals of state.links.fits must be finite and above 0"),
