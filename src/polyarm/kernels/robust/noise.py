@@ -4,7 +4,8 @@ s2_a  typical noise variance of arm a: the median of its components' s2_k, weigh
       outliers nor a heavy tail decide
 n_a   rewards of the arm;  D  features that a line has;  f_a = max(n_a - D, 0)  rewards that tell of its noise
 r_a   = (s2_a / s2)^(f_a / (f_a + DOUBT)),  s2 being the median over arms weighted in the same way: of an arm with few
-      rewards nothing is known yet, and a line through as many points as it has features leaves no noise at all
+      rewards nothing is known yet, and a line through as many points as it has features leaves no noise at all;
+      with s2_a / s2 brought nearer to 1 by a factor ALIKE, and 1 within it: arms of about the same noise are alike
 """
 
 import math
@@ -17,6 +18,7 @@ from polyarm.kernels.robust.component import COUNT, VAR
 from polyarm.types import Array, IntArray
 
 MOST = 1e12  # ratio of two noise variances beyond which it does not matter
+ALIKE = 4.0  # noise variances within such a factor of the typical arm's count as alike
 DOUBT = 10.0  # rewards beyond a line's features at which an arm's noise is believed by half, on the scale of logarithms
 
 
@@ -53,4 +55,8 @@ def relative_noise(components: Array, sizes: IntArray, D: int, out: Array) -> No
     typical = weighted_median(s2, trust, A) if some else 1.0
     for arm in range(A):
         ratio = min(max(s2[arm] / typical, 1.0 / MOST), MOST)
-        out[arm] = math.exp(trust[arm] * math.log(ratio)) if trust[arm] > 0.0 else 1.0
+        out[arm] = 1.0
+        if ratio > ALIKE:
+            out[arm] = math.exp(trust[arm] * math.log(ratio / ALIKE))
+        elif ratio * ALIKE < 1.0:
+            out[arm] = math.exp(trust[arm] * math.log(ratio * ALIKE))
