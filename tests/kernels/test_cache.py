@@ -200,9 +200,10 @@ def test_a_full_disk_still_works(script: Path, tmp_path: Path) -> None:
 
 
 def test_bounds_checked_kernels_have_their_own_folder(script: Path, tmp_path: Path) -> None:
-    run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
-    assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"), NUMBA_BOUNDSCHECK="1")[0] == COMPILED
-    assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))[0] == LOADED
+    cache = str(tmp_path / "cache")
+    run(script, POLYARM_CACHE_DIR=cache, NUMBA_BOUNDSCHECK="0")
+    assert run(script, POLYARM_CACHE_DIR=cache, NUMBA_BOUNDSCHECK="1")[0] == COMPILED
+    assert run(script, POLYARM_CACHE_DIR=cache, NUMBA_BOUNDSCHECK="0")[0] == LOADED
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
