@@ -33,7 +33,7 @@ PACKAGES = {
     "statistics": tuple(f"experiments/*/{name}.py" for name in ("records", "statistics", "summary", "results")),
 }
 QUICK = (  # tests to look at for kernels
-    *("kernels", "inference", "policies", "models", "test_hostile_input.py"),
+    *("kernels", "inference", "policies", "models", "bandit/test_lottery.py", "test_hostile_input.py"),
     *("statistics", "contracts/test_engines.py", "contracts/test_soundness.py"),
     *("experiments/test_statistics.py", "experiments/test_reports.py"),
 )

@@ -99,8 +99,6 @@ def test_a_wrong_argument_is_named_by_every_method_and_changes_nothing(name: str
     before = bits(state)
     for method in questions(learner):
         for argument in inspect.signature(getattr(learner, method)).parameters:
-            if (method, argument) == ("draw_shares", "arm"):
-                continue  # without kinds there is nothing to ask about an arm
             for value in WRONG.get(argument, []):
                 with pytest.raises(InvalidArgument, match=rf"^{argument}?.* must be "):
                     asked(learner, method, state, **{argument: value})

@@ -467,10 +467,10 @@ class KindsEngine:
         """Posterior draws of the probabilities of an arm's kinds, that of the rest last, (n_draws, n_kinds + 1)."""
         if state is not self._door.last:
             self._door.check(self, state)
-        x = require_context(context, self.context_dim)
-        out = np.ones((require_count(n_draws, "n_draws"), len(state.values) + 1))
+        x, a = require_context(context, self.context_dim), require_arm(arm, self.n_arms)
+        out, source = np.ones((require_count(n_draws, "n_draws"), len(state.values) + 1)), stream(rng)
         if len(state.values) > 0:
-            kernels.draw_shares(state.sticks, x, require_arm(arm, self.n_arms), out, stream(rng))
+            kernels.draw_shares(state.sticks, x, a, out, source)
         return out
 
     def draw_objectives(self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:

@@ -9,9 +9,8 @@ noise  (A,)  noise variance of each arm's rewards beside that of a typical arm: 
 The arm is drawn from the distribution q over arms that minimises (q'D)^p / q'G, p > 1; two arms are always enough.
 With p = 2 an arm far worse than the best one by a gap d, but rich in information, gets the share D_best / d; with a
 smaller power D_best / ((p - 1) d).
-Both are estimated from N draws around the known means, so the estimate of G is never far below sd^2 / N: an arm known
-much worse than the best one keeps being tried now and then.  (Centring on the draws' own average removes that; it
-cost 6 to 8 regret on mixture-a, mixture-b and linear.)
+Both are estimated from N draws around the known means, so the estimate of G is never far below sd^2 / N.  (Centring on
+the draws' own average removes that; it cost 6 to 8 regret on mixture-a, mixture-b and linear.)
 """
 
 import math
