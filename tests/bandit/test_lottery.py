@@ -150,9 +150,9 @@ from polyarm.bandit.identity import new_id
 
 new_id()
 child = os.fork()
-print(*(new_id()[15:] for _ in range(50)), flush=True)
 if child:
-    os.waitpid(child, 0)
+    os.waitpid(child, 0)  # both write to one pipe: one after the other
+print(*(new_id()[15:] for _ in range(50)), flush=True)
 """
 
 
