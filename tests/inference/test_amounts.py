@@ -7,30 +7,19 @@ import numpy as np
 import pytest
 
 from polyarm.errors import BrokenFile, PolyarmError
-from polyarm.inference import KindsEngine, KindsState, RobustEngine, load_state, save_state
-from polyarm.inference.amounts import OFF, ON, WAITING, gamma_slices, is_on, side_of
+from polyarm.inference import KindsState, load_state, save_state
+from polyarm.inference.amounts import gamma_slices, is_on, side_of
 from polyarm.inference.door import copied
 from polyarm.kernels import amounts as kernels
-from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, ORIGIN, STATUS
-from polyarm.models import AmountMixture, JumpMixture, RobustMixture, StudentMixture
+from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, OFF, ON, ORIGIN, STATUS, WAITING
+from polyarm.models import AmountMixture, JumpMixture, StudentMixture
 from polyarm.models.objectives import MEAN, ProbabilityAbove, Quantile
 from polyarm.policies import make_policy
 from polyarm.types import Array
 from tests.contracts.states import bits
+from tests.inference.learning import engine, fed
 
 FILES = Path(__file__).parent / "files"
-
-
-def engine(n_arms: int = 2, dim: int = 1, **options: Any) -> KindsEngine:
-    return KindsEngine(RobustEngine(RobustMixture(n_arms, dim), 8, 4, **options))
-
-
-def fed(kinds: KindsEngine, values: Array, contexts: Array, seed: int = 0, state: KindsState | None = None) -> Any:
-    rng = np.random.default_rng(seed)
-    state = kinds.init() if state is None else state
-    for i, (x, value) in enumerate(zip(contexts, values, strict=True)):
-        state = kinds.update(state, x, i % kinds.n_arms, float(value), rng)
-    return state
 
 
 def purchases(n: int, seed: int = 0, spread: float = 0.6) -> tuple[Array, Array]:

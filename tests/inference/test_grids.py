@@ -10,13 +10,14 @@ from scipy.special import logit
 
 from polyarm.errors import InvalidArgument
 from polyarm.inference import KindsEngine, RobustEngine
-from polyarm.inference.amounts import LAW, ON, AmountModel
+from polyarm.inference.amounts import LAW, AmountModel
 from polyarm.inference.door import copied
 from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, find_kinds
 from polyarm.inference.links import LAWS, MARK_GUESS, LinkModels, completed, is_due, snapped, with_cuts
 from polyarm.inference.links_checks import HIGH_LEVEL, MOST_DISPERSED, require_links
 from polyarm.inference.links_grid import CELLS, MOST_MARKS, OFF, WATCHED, applicable, common_step, n_cells, place
 from polyarm.kernels import tally as tallies
+from polyarm.kernels.amounts import ON
 from polyarm.kernels.generalized import EDGE
 from polyarm.kernels.links import ALIVE, FAMILIES, HIGHEST, LAM, LOWEST, MARKS, STATUS, STEP, TAKEN, VARIANCE
 from polyarm.kernels.sticks import NONZERO, TOTAL, UNIT

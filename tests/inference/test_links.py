@@ -8,31 +8,20 @@ import numpy as np
 import pytest
 
 from polyarm.errors import BrokenFile, PolyarmError
-from polyarm.inference import KindsEngine, KindsState, RobustEngine, load_state, save_state
+from polyarm.inference import load_state, save_state
 from polyarm.inference.door import copied
 from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
 from polyarm.inference.links_grid import OFF, WATCHED, place
 from polyarm.kernels import links as kernels
 from polyarm.kernels.links import ALIVE, COUNTS, FAMILIES, HIGHEST, LOWEST, MARKS, STATUS, STEP
-from polyarm.models import JumpMixture, RobustMixture
+from polyarm.models import JumpMixture
 from polyarm.models.objectives import MEAN, ProbabilityAbove
 from polyarm.policies import make_policy
 from polyarm.types import Array
 from tests.contracts.states import bits, position
+from tests.inference.learning import engine, fed
 
 FILES = Path(__file__).parent / "files"
-
-
-def engine(n_arms: int = 2, dim: int = 1, **options: Any) -> KindsEngine:
-    return KindsEngine(RobustEngine(RobustMixture(n_arms, dim), 8, 4, **options))
-
-
-def fed(kinds: KindsEngine, values: Array, contexts: Array, seed: int = 0, state: KindsState | None = None) -> Any:
-    rng = np.random.default_rng(seed)
-    state = kinds.init() if state is None else state
-    for i, (x, value) in enumerate(zip(contexts, values, strict=True)):
-        state = kinds.update(state, x, i % kinds.n_arms, float(value), rng)
-    return state
 
 
 def counts(n: int, seed: int = 0, level: float = 3.0) -> tuple[Array, Array]:

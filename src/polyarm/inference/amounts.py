@@ -13,19 +13,19 @@ import numpy as np
 from scipy import special
 
 from polyarm.inference.amounts_checks import require_amounts
+from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.failure import all_finite
 from polyarm.inference.generalized import gamma_shape
-from polyarm.inference.gibbs import FIRST_CAPACITY
-from polyarm.inference.links import LOOKED_AT, WORK, YOUNG, Reward, is_due
+from polyarm.inference.gibbs import with_room
+from polyarm.inference.links import LOOKED_AT, WORK, YOUNG, Reward, fade_weights, first_guess, is_due
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels import sticks as columns_of
 from polyarm.kernels._jit import stream
-from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, ORIGIN, STATUS, Amounts
-from polyarm.models import Objective, StudentMixture
-from polyarm.models.amounts import AmountMixture
+from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, OFF, ON, ORIGIN, STATUS, WAITING, Amounts
+from polyarm.models import AmountMixture, Objective, StudentMixture
+from polyarm.models.amounts import gamma_density
 from polyarm.types import Array, Rng
 
-WAITING, OFF, ON = 0, 1, 2  # whether there is a model
 ENOUGH = 8  # amounts that it begins with
 PASSES = 8  # over all amounts when it begins
 LAW = np.array([3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0])  # as that of counts: see links.LAWS
@@ -71,12 +71,9 @@ class AmountModel:
         columns = np.zeros((6, D))
         columns[columns_of.UNIT] = 1.0
         level = np.array([float(status), 1.0, 0.0, 1.0, 1.0])
-        sums, guess = np.zeros((A, 1 + D + D * (D + 1) // 2)), np.zeros((3, D))
-        shape, scale, wide = LAW[:6].reshape(3, 2)
-        guess[2, :-1], guess[2, -1] = scale / shape
-        guess[1, :-1], guess[1, -1] = scale / shape + wide
-        fits, sizes = np.zeros((A, D, D + 1)), np.zeros((self.n_arms, 2), np.int64)
-        model = Amounts(sums, sums.copy(), fits, guess, level, columns, sizes)
+        sums, fits = np.zeros((A, 1 + D + D * (D + 1) // 2)), np.zeros((A, D, D + 1))
+        sizes = np.zeros((self.n_arms, 2), np.int64)
+        model = Amounts(sums, sums.copy(), fits, first_guess(LAW, D), level, columns, sizes)
         return AmountState(np.array([1.0, 0.0]), model, tuple(np.zeros((0, D + 3)) for _ in range(self.n_arms)))
 
     def judge(self, state: AmountState, reward: Reward, base: float) -> None:
@@ -135,16 +132,9 @@ class AmountModel:
         a, model = reward.arm, state.model
         if not self.fixed_units:
             columns_of.observe(model.columns, reward.context)
-        if model.sizes[a, columns_of.NEXT] == len(state.data[a]):
-            if len(state.data[a]) == self.memory:
-                model.sizes[a, columns_of.NEXT] = 0
-            else:
-                room = max(FIRST_CAPACITY, 2 * len(state.data[a]))
-                rows = np.zeros((min(room, self.memory or room), state.data[a].shape[1]))
-                rows[: len(state.data[a])] = state.data[a]
-                state = state._replace(data=(*state.data[:a], rows, *state.data[a + 1 :]))
-        kernels.take_in(model, state.data[a], a, reward.context, reward.value)
-        return state
+        data = with_room(state.data, model.sizes, a, self.memory)
+        kernels.take_in(model, data[a], a, reward.context, reward.value)
+        return state._replace(data=data)
 
     def _find_shape(self, state: AmountState) -> None:
         """Fit the shape to the latest amounts of every arm, given the lines."""
@@ -161,20 +151,15 @@ class AmountModel:
         """Let only a share of the past remain, also of what models have predicted; in place."""
         if is_on(state):
             kernels.forget(state.model, share)
-            state.weights[:] **= share
-            state.weights[:] /= state.weights.sum()
+            fade_weights(state.weights, share)
 
     def with_arm(self, state: AmountState) -> AmountState:
         """State with one more arm, which starts from what the arms share."""
         fresh = replace(self, n_arms=self.n_arms + 1).init(int(state.model.level[STATUS]))
-        by_arm = {
-            name: np.concatenate([getattr(state.model, name), getattr(fresh.model, name)[-1:]])
-            for name in ("sums", "kept", "fits", "sizes")
-        }
-        model = state.model._replace(**by_arm)
+        state = with_empty_arm(state, fresh)
         if is_on(state):
-            kernels.fit_all(model)
-        return state._replace(model=model, data=(*state.data, fresh.data[-1]))
+            kernels.fit_all(state.model)
+        return state
 
     def draw_means(self, state: AmountState, x: Array, draws: Array, rng: Rng) -> None:
         """Replace draws of every arm's mean amount, (n_draws, n_arms), by this model's where it is drawn."""
@@ -202,36 +187,36 @@ class AmountModel:
         rows = np.flatnonzero(rng.random(len(densities)) < state.weights[1])
         level = state.model.level
         means = self._means(state, x, len(rows), rng)[:, arm]
-        shape, t = float(level[GAMMA_SHAPE]), np.maximum(amount(level, grid), 0.0) / means[:, None]
-        with np.errstate(over="ignore"):
-            log_density = special.xlogy(shape - 1.0, shape * t) - shape * t - special.gammaln(shape)
-            density = np.exp(log_density) * shape / (means[:, None] * abs(level[AMOUNT_UNIT]))
-        densities[rows] = np.where(t > 0.0, density, 0.0)
+        densities[rows] = gamma_density(amount(level, grid), means[:, None], float(level[GAMMA_SHAPE]))
+        densities[rows] /= abs(level[AMOUNT_UNIT])
 
     def _means(self, state: AmountState, x: Array, n: int, rng: Rng) -> Array:
         means = np.empty((n, self.n_arms))
         kernels.draw_means(state.model, x, means, stream(rng))
         return means
 
+    def _node_means(self, state: AmountState, x: Array, arm: int) -> Array:
+        means = np.empty(len(columns_of.NODES))
+        kernels.node_means(state.model, arm, x, means)
+        return means
+
     def probability_between(
         self, state: AmountState, x: Array, arm: int, between: tuple[float, float], base: float
     ) -> float:
         """Predictive probability of an amount between two rewards under both models, the other's being `base`."""
-        means, level = np.empty(len(columns_of.NODES)), state.model.level
-        kernels.node_means(state.model, arm, x, means)
+        means, level = self._node_means(state, x, arm), state.model.level
         low, high = (np.maximum(amount(level, y), 0.0) * level[GAMMA_SHAPE] / means for y in between)
         each = np.abs(special.gammainc(level[GAMMA_SHAPE], high) - special.gammainc(level[GAMMA_SHAPE], low))
         return float(state.weights[0] * base + state.weights[1] * (columns_of.WEIGHTS @ each))
 
     def predictive(self, state: AmountState, x: Array, arm: int, base: StudentMixture) -> AmountMixture:
         """Posterior predictive distribution of an arm's next amount under both models."""
-        means, level = np.empty(len(columns_of.NODES)), state.model.level
-        kernels.node_means(state.model, arm, x, means)
+        level = state.model.level
         return AmountMixture(
             base=base,
             base_weight=float(state.weights[0]),
             weights=state.weights[1] * columns_of.WEIGHTS,
-            means=means,
+            means=self._node_means(state, x, arm),
             shape=float(level[GAMMA_SHAPE]),
             origin=float(level[ORIGIN]),
             unit=float(level[AMOUNT_UNIT]),

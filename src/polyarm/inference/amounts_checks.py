@@ -3,19 +3,17 @@
 from typing import TYPE_CHECKING
 
 from polyarm.errors import require
+from polyarm.inference.generalized import GAMMA_SHAPES
 from polyarm.inference.links_checks import require_shares
 from polyarm.inference.migration import fit_sums
 from polyarm.inference.state_checks import require_above, require_numbers, require_range, require_rewards
 from polyarm.kernels import amounts as kernels
-from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, ORIGIN, STATUS
+from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, OFF, ON, ORIGIN, STATUS, WAITING
 from polyarm.kernels.links import LAM, VARIANCE
 from polyarm.kernels.sticks import NONZERO, UNIT
 
 if TYPE_CHECKING:
     from polyarm.inference.amounts import AmountState
-
-ON = 2.0
-SHAPES = (0.05, 1e4)  # of a gamma distribution: see generalized.gamma_shape
 
 
 def require_amounts(state: "AmountState") -> None:
@@ -25,7 +23,7 @@ def require_amounts(state: "AmountState") -> None:
         require_numbers(getattr(model, name), f"state.amounts.{name}")
     require_shares(state.weights, "state.amounts.weights")
     status = float(model.level[STATUS])
-    require(status in (0.0, 1.0, ON), "state.amounts.level", "waiting, off or on", status)
+    require(status in (WAITING, OFF, ON), "state.amounts.level", "waiting, off or on", status)
     lengths, arms = {len(model.sums), len(model.kept), len(model.fits)}, len(model.sizes) if status == ON else 0
     require(lengths == {arms}, "state.amounts", f"of {arms} arms", lengths)
     require(status == ON or float(state.weights[0]) == 1.0, "state.amounts.weights", "1 alone", state.weights)
@@ -34,7 +32,7 @@ def require_amounts(state: "AmountState") -> None:
     require_above(model.guess[[VARIANCE, LAM]], 0.0, "variances in state.amounts.guess")
     require_above(model.level[[HIGHEST]], 0.0, "largest amount")
     require(float(model.level[AMOUNT_UNIT]) != 0.0, "unit of amounts", "other than 0", 0.0)
-    low, high = SHAPES
+    low, high = GAMMA_SHAPES
     shape = float(model.level[GAMMA_SHAPE])
     require(low <= shape <= high, "shape of amounts", f"from {low:g} to {high:g}", shape)
     D = model.fits.shape[1]

@@ -29,6 +29,7 @@ from polyarm.types import Array, IntArray, Rng
 FIRST_CAPACITY = 16  # rewards there is room for at first; doubled when full
 WORK = 10_000  # multiplications that a reward may cost: a fit to all of an arm's rewards waits for so much work
 MARK_GUESS = 0.5  # rewards of every mark that the prior of the cut points counts for
+GAMMA_SHAPES = (0.05, 1e4)  # the least and the greatest that is believed
 SHAPE_MEMORY = 2.0  # rewards that the prior guess of a gamma shape counts for
 FAMILIES = {"logistic": kernels.MARKS, "ordinal": kernels.MARKS, "poisson": kernels.POISSON, "gamma": kernels.GAMMA}
 Family = Literal["logistic", "ordinal", "poisson", "gamma"]
@@ -257,4 +258,4 @@ def gamma_shape(log_ratio: Array, counts: IntArray, dim: int) -> float:
     ratio = np.exp(log_ratio)
     freedom = counts.sum() - np.minimum(dim, counts / 2).sum()
     gap = float((np.sum(ratio - 1.0 - log_ratio) + 0.5 * SHAPE_MEMORY) / (freedom + SHAPE_MEMORY))
-    return float(np.clip((1.0 + np.sqrt(1.0 + 4.0 * gap / 3.0)) / (4.0 * gap), 0.05, 1e4))
+    return float(np.clip((1.0 + np.sqrt(1.0 + 4.0 * gap / 3.0)) / (4.0 * gap), *GAMMA_SHAPES))

@@ -142,6 +142,22 @@ def room_for_reward(
     return tuple(wider), tuple(longer)
 
 
+def with_room(data: tuple[Array, ...], sizes: IntArray, arm: int, memory: int | None) -> tuple[Array, ...]:
+    """Rows with room for one more reward of an arm: twice as many or, at the end of memory, the first again.
+
+    sizes (A, 2) are rows that can move and the next row; it is changed in place.
+    """
+    rows = data[arm]
+    if sizes[arm, 1] < len(rows):
+        return data
+    if len(rows) == memory:
+        sizes[arm, 1] = 0
+        return data
+    wider = np.zeros((max(FIRST_CAPACITY, 2 * len(rows)), rows.shape[1]))[:memory]
+    wider[: len(rows)] = rows
+    return (*data[:arm], wider, *data[arm + 1 :])
+
+
 def remaining_share(step: int, half_life: float) -> float:
     """What remains of the past after this step: 1, but less where one of the fades of a half-life is due."""
     interval = max(1, round(half_life / FADES))

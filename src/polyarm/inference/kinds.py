@@ -16,9 +16,10 @@ from polyarm.errors import (
 )
 from polyarm.inference.amounts import AmountModel, AmountState
 from polyarm.inference.amounts import is_on as is_amounts_on
+from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import backup_of, put_back
-from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share
+from polyarm.inference.gibbs import FIRST_CAPACITY, remaining_share, with_room
 from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
 from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
 from polyarm.inference.links_grid import OFF
@@ -208,12 +209,7 @@ class KindsEngine:
         sticks = replace(self.sticks, n_arms=rest_engine.n_arms) if self.sticks is not None else None
         engine = replace(self, rest=rest_engine, sticks=sticks)
         m = len(state.values)
-        fresh = engine._sticks(m, state.sticks.columns)
-        by_arm = {
-            name: np.concatenate([getattr(state.sticks, name), getattr(fresh, name)[-1:]])
-            for name in ("sums", "kept", "fits", "sizes")
-        }
-        wider = state.sticks._replace(**by_arm)
+        wider = with_empty_arm(state.sticks, engine._sticks(m, state.sticks.columns))
         kernels.fit_all(wider)
         made_with = engine._door.settings(engine)
         data = (*state.data, engine._no_rewards(m)[-1])
@@ -337,13 +333,7 @@ class KindsEngine:
     def _taken_in(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         """State with a reward in the sticks' sums."""
         a, sticks = reward.arm, state.sticks
-        if sticks.sizes[a, kernels.NEXT] == len(state.data[a]):
-            if len(state.data[a]) == self.rest.memory:
-                sticks.sizes[a, kernels.NEXT] = 0
-            else:
-                wider = list(state.data)
-                wider[a] = grown(state.data[a], axis=0)[: self.rest.memory]
-                state = state._replace(data=tuple(wider))
+        state = state._replace(data=with_room(state.data, sticks.sizes, a, self.rest.memory))
         same = np.flatnonzero(state.values == reward.value)
         kind = int(same[0]) if len(same) else len(state.values)
         kernels.take_in(sticks, state.data[a], a, reward.context, reward.value, kind, stream(rng))

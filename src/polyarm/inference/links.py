@@ -8,14 +8,15 @@ Weights of models, and of some values of the dispersion of counts, are those of 
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logit
 
+from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.failure import all_finite
-from polyarm.inference.gibbs import FIRST_CAPACITY
+from polyarm.inference.gibbs import with_room
 from polyarm.inference.links_checks import require_links
 from polyarm.inference.links_grid import OFF, applicable, n_cells, place
 from polyarm.kernels import generalized
@@ -94,9 +95,7 @@ class LinkModels:
         sums = np.zeros((A, families, 1 + D + D * (D + 1) // 2))
         guess = np.zeros((families, 3, D))
         for each, law in zip(guess, LAWS, strict=False):
-            shape, scale, wide = law[:6].reshape(3, 2)
-            each[kernels.LAM, :-1], each[kernels.LAM, -1] = scale / shape
-            each[kernels.VARIANCE, :-1], each[kernels.VARIANCE, -1] = scale / shape + wide
+            each[:] = first_guess(law, D)
         links = Links(
             sums=sums,
             kept=sums.copy(),
@@ -198,16 +197,9 @@ class LinkModels:
         a, links = reward.arm, state.models
         if not self.fixed_units:
             columns_of.observe(links.columns, reward.context)
-        if links.sizes[a, columns_of.NEXT] == len(state.data[a]):
-            if len(state.data[a]) == self.memory:
-                links.sizes[a, columns_of.NEXT] = 0
-            else:
-                room = max(FIRST_CAPACITY, 2 * len(state.data[a]))
-                rows = np.zeros((min(room, self.memory or room), state.data[a].shape[1]))
-                rows[: len(state.data[a])] = state.data[a]
-                state = state._replace(data=(*state.data[:a], rows, *state.data[a + 1 :]))
-        kernels.take_in(links, state.data[a], a, reward.context, reward.value)
-        return state
+        data = with_room(state.data, links.sizes, a, self.memory)
+        kernels.take_in(links, data[a], a, reward.context, reward.value)
+        return state._replace(data=data)
 
     def _values(self, state: LinkState) -> Array:
         D = self.context_dim + 1
@@ -233,21 +225,15 @@ class LinkModels:
     def fade(self, state: LinkState, share: float) -> None:
         """Let only a share of the past remain, also of what models have predicted; in place."""
         kernels.forget(state.models, share)
-        for weights in (state.weights, state.dispersions):
-            weights[:] **= share
-            weights[:] /= weights.sum()
+        fade_weights(state.weights, share)
+        fade_weights(state.dispersions, share)
 
     def with_arm(self, state: LinkState) -> LinkState:
         """State with one more arm, which starts from what the arms share."""
-        wider = LinkModels(self.n_arms + 1, self.context_dim, self.moves, self.memory, self.fixed_units)
-        fresh = wider._empty(state.models.grid, state.models.fits.shape[1])
-        by_arm = {
-            name: np.concatenate([getattr(state.models, name), getattr(fresh.models, name)[-1:]])
-            for name in ("sums", "kept", "fits", "sizes")
-        }
-        links = state.models._replace(**by_arm)
-        kernels.fit_all(links)
-        return state._replace(models=links, data=(*state.data, fresh.data[-1]))
+        fresh = replace(self, n_arms=self.n_arms + 1)._empty(state.models.grid, state.models.fits.shape[1])
+        state = with_empty_arm(state, fresh)
+        kernels.fit_all(state.models)
+        return state
 
     def draw_means(self, state: LinkState, x: Array, draws: Array, rng: Rng) -> None:
         """Replace draws of every arm's mean reward, (n_draws, n_arms), by those of the models that are drawn."""
@@ -310,6 +296,21 @@ class LinkModels:
         likely = {value: weight for value, weight in jumps.items() if weight > UNLIKELY}
         likely[max(likely, key=likely.__getitem__)] += sum(jumps.values()) - sum(likely.values())
         return JumpMixture(np.array(list(likely)), np.array(list(likely.values())), rest)
+
+
+def first_guess(law: Array, D: int) -> Array:
+    """What is known of a new arm's coefficients before any reward, (3, D): their mean and variance, and lam."""
+    guess = np.zeros((3, D))
+    shape, scale, wide = law[:6].reshape(3, 2)
+    guess[kernels.LAM, :-1], guess[kernels.LAM, -1] = scale / shape
+    guess[kernels.VARIANCE, :-1], guess[kernels.VARIANCE, -1] = scale / shape + wide
+    return guess
+
+
+def fade_weights(weights: Array, share: float) -> None:
+    """Let only a share of what models have predicted count; in place."""
+    weights[:] **= share
+    weights[:] /= weights.sum()
 
 
 def is_due(n: int) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from polyarm.models.student import StudentMixture, search
+from polyarm.models.student import StudentMixture, quantiles
 from polyarm.types import Array, Rng
 
 
@@ -32,21 +32,18 @@ class AmountMixture:
     unit: float
 
     def _amounts(self, y: Array) -> Array:
-        return (y[..., None] - self.origin) / self.unit * self.shape / self.means
+        return np.asarray((y[..., None] - self.origin) / self.unit)
 
     def pdf(self, y: Array | float) -> Array:
         """Density at y, of the shape of y."""
         points = np.asarray(y, dtype=np.float64)
-        t = np.maximum(self._amounts(points), 0.0)
-        with np.errstate(over="ignore"):
-            log_density = special.xlogy(self.shape - 1.0, t) - t - special.gammaln(self.shape)
-            each = np.where(t > 0.0, np.exp(log_density), 0.0) * self.shape / (self.means * abs(self.unit))
+        each = gamma_density(self._amounts(points), self.means, self.shape) / abs(self.unit)
         return np.asarray(self.base_weight * self.base.pdf(points) + each @ self.weights)
 
     def cdf(self, y: Array | float) -> Array:
         """Probability of at most y, of the shape of y."""
         points = np.asarray(y, dtype=np.float64)
-        t = np.maximum(self._amounts(points), 0.0)
+        t = np.maximum(self._amounts(points), 0.0) * self.shape / self.means
         each = special.gammainc(self.shape, t) if self.unit > 0 else special.gammaincc(self.shape, t)
         return np.asarray(np.clip(self.base_weight * self.base.cdf(points) + each @ self.weights, 0.0, 1.0))
 
@@ -57,13 +54,9 @@ class AmountMixture:
 
     def quantile(self, probability: Array | float) -> Array:
         """Values that are exceeded with probability 1 - p, of the shape of p."""
-        p = np.asarray(probability, dtype=np.float64)
-        inside = (p > 0) & (p < 1)
-        values = np.where(inside, 0.0, np.where(p == 0, -np.inf, np.where(p == 1, np.inf, np.nan)))
-        values[inside] = search(self, p[inside], *self._bracket(p[inside]))
-        return np.asarray(values)
+        return quantiles(self, probability)
 
-    def _bracket(self, p: Array) -> tuple[Array, Array]:
+    def bracket(self, p: Array) -> tuple[Array, Array]:
         """Bounds of the quantiles: a mixture's lies between its components' own."""
         low, high = (self.base.quantile(p) for _ in range(2))
         level = p if self.unit > 0 else 1.0 - p
@@ -80,3 +73,11 @@ class AmountMixture:
         k = rng.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
         amounts = self.means[k] / self.shape * rng.standard_gamma(self.shape, n)
         return np.asarray(np.where(gamma, self.origin + self.unit * amounts, out))
+
+
+def gamma_density(t: Array, mean: Array, shape: float) -> Array:
+    """Density of the gamma distribution of that shape and mean at t, none at 0 and below."""
+    z = np.maximum(t, 0.0) * shape / mean
+    with np.errstate(over="ignore"):
+        log_density = special.xlogy(shape - 1.0, z) - z - special.gammaln(shape)
+        return np.where(z > 0.0, np.exp(log_density), 0.0) * shape / mean

@@ -55,13 +55,9 @@ class StudentMixture:
 
     def quantile(self, probability: Array | float) -> Array:
         """Values that are exceeded with probability 1 - p, of the shape of p."""
-        p = np.asarray(probability, dtype=np.float64)
-        inside = (p > 0) & (p < 1)
-        values = np.where(inside, 0.0, np.where(p == 0, -np.inf, np.where(p == 1, np.inf, np.nan)))
-        values[inside] = search(self, p[inside], *self._bracket(p[inside]))
-        return np.asarray(values)
+        return quantiles(self, probability)
 
-    def _bracket(self, p: Array) -> tuple[Array, Array]:
+    def bracket(self, p: Array) -> tuple[Array, Array]:
         """Bounds of the quantiles: a mixture's lies between its components' own."""
         low, high = np.empty_like(p), np.empty_like(p)
         used = self.weights > 0
@@ -88,6 +84,18 @@ class Distribution(Protocol):
 
     def cdf(self, y: Array | float) -> Array:
         """Probability of at most y."""
+
+    def bracket(self, p: Array) -> tuple[Array, Array]:
+        """Bounds of the quantiles."""
+
+
+def quantiles(of: Distribution, probability: Array | float) -> Array:
+    """Values that are exceeded with probability 1 - p, of the shape of p."""
+    p = np.asarray(probability, dtype=np.float64)
+    inside = (p > 0) & (p < 1)
+    values = np.where(inside, 0.0, np.where(p == 0, -np.inf, np.where(p == 1, np.inf, np.nan)))
+    values[inside] = search(of, p[inside], *of.bracket(p[inside]))
+    return np.asarray(values)
 
 
 def search(of: Distribution, p: Array, low: Array, high: Array) -> Array:
