@@ -133,6 +133,7 @@ class KindsEngine:
     _quick: RobustEngine = field(init=False, repr=False)
     _links: LinkModels = field(init=False, repr=False)
     _amounts: AmountModel = field(init=False, repr=False)
+    _alike: Array = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
@@ -148,6 +149,7 @@ class KindsEngine:
         beside = (self.n_arms, self.context_dim, self.moves, self.rest.memory, self.rest.fixed_units)
         object.__setattr__(self, "_links", LinkModels(*beside))
         object.__setattr__(self, "_amounts", AmountModel(*beside))
+        object.__setattr__(self, "_alike", np.ones(self.n_arms))  # asked for at every choice
 
     @property
     def n_arms(self) -> int:
@@ -538,7 +540,7 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         if len(state.values) > 0 or is_on(state.links):
-            return np.ones(self.n_arms)
+            return self._alike
         return self.rest.relative_noise(state.rest)
 
     def expected_means(self, state: KindsState, context: Array) -> Array:
