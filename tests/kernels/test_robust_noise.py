@@ -9,7 +9,7 @@ from polyarm.inference import KindsEngine, RobustEngine, RobustState
 from polyarm.kernels._jit import plain
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import COUNT, VAR
-from polyarm.kernels.robust.noise import ALIKE, DOUBT, relative_noise, weighted_median
+from polyarm.kernels.robust.noise import ALIKE, DOUBT, MOST, relative_noise, weighted_median
 from polyarm.models import RobustMixture
 from polyarm.policies.information import InformationDirected
 from polyarm.types import Array
@@ -121,3 +121,16 @@ def test_the_rule_asks_the_engine_and_takes_arms_for_alike_where_it_does_not_kno
     np.testing.assert_array_equal(shares["none"], shares["equal"])
     assert shares["equal"][2] > 0.2
     assert shares["noisy"][2] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("ratio", "near"), [(1.0, 1.0), (0.9 * ALIKE, 1.0), (1.1 * ALIKE, 1.1), (100.0, 100 / ALIKE), (1e30, MOST / ALIKE)]
+)
+def test_noise_within_a_factor_counts_as_alike_and_beyond_it_by_so_much_less(ratio: float, near: float) -> None:
+    """Three arms of 30 rewards, a line of two features: one as noisy as the typical one, one more and one less."""
+    tables, sizes = np.zeros((3, VAR + 1, 2)), np.zeros((3, 3), np.int64)
+    tables[:, COUNT, 0], tables[:, VAR, 0] = 30.0, [5.0, 5.0 * ratio, 5.0 / ratio]
+    sizes[:, K_USED] = 1
+    found = np.empty(3)
+    plain(relative_noise)(tables, sizes, 2, found)
+    np.testing.assert_allclose(found, np.array([1.0, near, 1 / near]) ** (28 / (28 + DOUBT)), rtol=1e-9)
