@@ -1,5 +1,6 @@
 """An engine of every kind of reward, and what it has learnt."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import numpy as np
 from polyarm.inference import KindsEngine, KindsState, RobustEngine
 from polyarm.models import RobustMixture
 from polyarm.types import Array
+
+Listen = Callable[[Any, str], list[tuple[Any, Any]]]  # the calls of a function from now on: see conftest
 
 
 def engine(n_arms: int = 2, dim: int = 1, **options: Any) -> KindsEngine:

@@ -1,6 +1,5 @@
 """How much an engine works after a reward: the calls of its kernels are listened to, and compared with the schedule."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,27 +18,7 @@ from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.robust import update as robust
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma, RobustMixture
 from tests.contracts.states import fed, rewards
-
-Listen = Callable[[Any, str], list[tuple[Any, Any]]]
-
-
-@pytest.fixture
-def listen(monkeypatch: pytest.MonkeyPatch) -> Listen:
-    """Arguments and answers of a function from now on; it does what it always did."""
-
-    def heard(module: Any, name: str) -> list[tuple[Any, Any]]:
-        calls: list[tuple[Any, Any]] = []
-        function = getattr(module, name)
-
-        def listening(*arguments: Any) -> Any:
-            found = function(*arguments)
-            calls.append((arguments, found))
-            return found
-
-        monkeypatch.setattr(module, name, listening)
-        return calls
-
-    return heard
+from tests.inference.learning import Listen
 
 
 def process(concentration: float = 0.5) -> LinearMixture:
