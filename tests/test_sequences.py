@@ -114,7 +114,7 @@ def check_gibbs(engine: GibbsEngine, state: GibbsState, learnt: list[tuple[int, 
 def check_component(base: NormalInverseGamma, column: Array, data: Array) -> None:
     """A component's parameters against a fresh computation by Householder's QR."""
     d = base.dim
-    stacked = np.vstack([base.root[:-1], data[:, :-1]])
+    stacked = np.vstack([base.sqrt_information[:-1], data[:, :-1]])
     R: Array = np.asarray(np.linalg.qr(stacked, mode="r"))
     inverse = np.linalg.inv(R[:d, :d])
     mean, V = inverse @ R[:d, d], inverse @ inverse.T

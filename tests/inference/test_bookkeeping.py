@@ -319,12 +319,12 @@ def test_checks_of_numbers_take_what_is_on_their_limits() -> None:
     for labels, places in (([2, 0, 0], [1, 2, 0]), ([2, 0, 1], [1, 2, 2]), ([3, 0, 1], [1, 2, 0]), ([0, 1], [1, 0])):
         with pytest.raises(InvalidArgument, match="p must be"):
             require_permutation(np.array(labels), np.array(places), "p")
-    root = np.eye(3)
-    root[-1, -1] = 0.0  # the last diagonal entry is a residual, and may be none
-    require_roots(root)
-    root[1, 1] = 0.0
+    sqrt_information = np.eye(3)
+    sqrt_information[-1, -1] = 0.0  # the last diagonal entry is a residual, and may be none
+    require_roots(sqrt_information)
+    sqrt_information[1, 1] = 0.0
     with pytest.raises(InvalidArgument, match=r"state\.roots must be without zeros on its diagonal"):
-        require_roots(root)
+        require_roots(sqrt_information)
 
 
 def test_a_forecast_of_components_is_a_mixture_of_students() -> None:
@@ -358,15 +358,15 @@ def factor_of(packed: Array, dim: int) -> Array:
 
 def test_an_empty_component_is_its_prior() -> None:
     base = NormalInverseGamma(2, [0.3, -0.2], [[2.0, 0.4], [0.4, 1.0]], 1.5, 0.7)
-    columns, roots, laws = prior_of([LinearMixture(base, 0.6, 0.1)])
+    columns, sqrt_information, processes = prior_of([LinearMixture(base, 0.6, 0.1)])
     V = base.covariance_matrix
     assert columns[0, SCALE] == 0.7
     assert columns[0, LOG_DET] == pytest.approx(math.log(np.linalg.det(V)))
     np.testing.assert_allclose(columns[0, MEAN : MEAN + 2], [0.3, -0.2])
     M = factor_of(columns[0, MEAN + 2 :], 2)
     np.testing.assert_allclose(M @ M.T, V)
-    np.testing.assert_allclose(roots[0, 0, :2, :2].T @ roots[0, 0, :2, :2], np.linalg.inv(V))
-    assert laws.tolist() == [[1.5, 0.7, 0.6, 0.1]]
+    np.testing.assert_allclose(sqrt_information[0, 0, :2, :2].T @ sqrt_information[0, 0, :2, :2], np.linalg.inv(V))
+    assert processes.tolist() == [[1.5, 0.7, 0.6, 0.1]]
 
 
 @pytest.mark.parametrize("noise_var", [None, 0.3])

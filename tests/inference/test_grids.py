@@ -10,10 +10,10 @@ from scipy.special import logit
 
 from polyarm.errors import InvalidArgument
 from polyarm.inference import KindsEngine, RobustEngine
-from polyarm.inference.amounts import LAW, AmountModel
+from polyarm.inference.amounts import HYPERPRIOR, AmountModel
 from polyarm.inference.door import copied
 from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, find_kinds
-from polyarm.inference.links import LAWS, MARK_GUESS, LinkModels, completed, is_due, snapped, with_cuts
+from polyarm.inference.links import HYPERPRIORS, MARK_GUESS, LinkModels, completed, is_due, snapped, with_cuts
 from polyarm.inference.links_checks import HIGH_LEVEL, MOST_DISPERSED, require_links
 from polyarm.inference.links_grid import CELLS, MOST_MARKS, OFF, WATCHED, applicable, common_step, n_cells, place
 from polyarm.kernels import tally as tallies
@@ -292,8 +292,8 @@ def test_what_the_arms_share_begins_at_the_middle_of_its_prior() -> None:
     """Of lam scale / shape, of slopes and heights that and the variance of their centre, for counts, marks, amounts."""
     counted = LinkModels(2, 3)._empty(np.zeros(ALIVE + FAMILIES), FAMILIES).models.guess
     paid = AmountModel(2, 3).init(ON).model.guess
-    for guess, law in ((counted[0], LAWS[0]), (counted[1], LAWS[1]), (paid, LAW)):
-        slope, height, slope_scale, height_scale, slope_var, height_var = law[:6]
+    for guess, hyperprior in ((counted[0], HYPERPRIORS[0]), (counted[1], HYPERPRIORS[1]), (paid, HYPERPRIOR)):
+        slope, height, slope_scale, height_scale, slope_var, height_var = hyperprior[:6]
         np.testing.assert_allclose(guess[LAM], [*[slope_scale / slope] * 3, height_scale / height])
         spread = [*[slope_scale / slope + slope_var] * 3, height_scale / height + height_var]
         np.testing.assert_allclose(guess[VARIANCE], spread)

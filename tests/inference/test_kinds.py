@@ -177,7 +177,7 @@ def sticks_of(kinds: KindsEngine, x: Array, kind: IntArray, n_sticks: int, passe
     sticks = kinds._sticks(n_sticks, columns)
     data = np.zeros((len(x), kinds.context_dim + 3 + 2 * n_sticks))
     for row, k in zip(x, kind, strict=True):
-        kernels.take_in(sticks, data, 0, row, float(k), int(k), rng)
+        kernels.add_reward(sticks, data, 0, row, float(k), int(k), rng)
     for _ in range(passes):
         kernels.visits(sticks, data, 0, len(x), 1, rng)
     return sticks, data

@@ -241,8 +241,8 @@ def test_a_cell_of_the_grid_has_the_probability_of_the_predictive(level: float) 
         state = fed(kinds, y[:n], x[:n])
         if is_on(state.links):
             for arm, value in ((0, 0.0), (1, 1.0), (0, 2.0), (1, 40.0)):
-                law = kinds._own_predictive(state, x[0], arm)
-                wanted = float(law.cdf(value + 0.5) - law.cdf(value - 0.5))
+                hyperprior = kinds._own_predictive(state, x[0], arm)
+                wanted = float(hyperprior.cdf(value + 0.5) - hyperprior.cdf(value - 0.5))
                 found = kinds._probability(state, Reward(arm, x[0], value))
                 assert found == pytest.approx(wanted, rel=1e-6, abs=1e-12)
 

@@ -11,7 +11,7 @@ from scipy import stats
 from polyarm.errors import InvalidArgument
 from polyarm.inference import RobustEngine, RobustState, load_state, save_state
 from polyarm.inference.robust import posterior
-from polyarm.kernels._jit import plain, stream
+from polyarm.kernels._jit import plain, rng_handle
 from polyarm.kernels.robust import predict, update
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
 from polyarm.kernels.robust.records import Rewards
@@ -236,7 +236,7 @@ def test_compiled_equals_plain(dim: int) -> None:
     fast, slow = engine.init(), engine.init()
     a, b = np.random.default_rng(5), np.random.default_rng(5)
     noise = np.random.default_rng(6)
-    twins: list[tuple[RobustState, Callable[[Any], Any], Any]] = [(fast, compiled, stream(a)), (slow, plain, b)]
+    twins: list[tuple[RobustState, Callable[[Any], Any], Any]] = [(fast, compiled, rng_handle(a)), (slow, plain, b)]
     for t in range(12):
         arm, other = t % 2, 1 - t % 2
         x, y = noise.standard_normal(dim), float(noise.standard_normal() + 4 * (t % 3))
@@ -254,7 +254,7 @@ def test_compiled_equals_plain(dim: int) -> None:
         np.testing.assert_allclose(quick, readable, rtol=1e-9, atol=1e-12)
     x = np.ones(dim)
     quick, readable = np.empty((5, 2)), np.empty((5, 2))
-    predict.draw_means(*posterior(fast), x, quick, stream(a))
+    predict.draw_means(*posterior(fast), x, quick, rng_handle(a))
     plain(predict.draw_means)(*posterior(fast), x, readable, b)
     np.testing.assert_allclose(quick, readable, rtol=1e-9)
 

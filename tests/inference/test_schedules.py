@@ -180,12 +180,12 @@ def test_another_arm_moves_in_turn(listen: Listen, n_arms: int) -> None:
 
 
 def test_sticks_are_visited_twice_while_an_arm_is_young_and_another_arms_in_turn(listen: Listen) -> None:
-    visits, finish, recount = listen(sticks, "visits"), listen(sticks, "finish"), listen(sticks, "recount")
+    visits, redrawn, recount = listen(sticks, "visits"), listen(sticks, "redraw_shared"), listen(sticks, "recount")
     engine, rng = KindsEngine(RobustEngine(RobustMixture(3, 2), 4, 2), moves=9), np.random.default_rng(0)
     state = engine.init()
     for t in range(6):
         state = engine.update(state, rng.standard_normal(2), t % 3, float(t == 4), rng)
-    for calls in (visits, finish, recount):
+    for calls in (visits, redrawn, recount):
         calls.clear()
     for n in range(7, 140):
         arm = 0 if n < 110 else n % 3
@@ -193,9 +193,9 @@ def test_sticks_are_visited_twice_while_an_arm_is_young_and_another_arms_in_turn
         rows, turn = int(state.sticks.sizes[arm, sticks.ROWS]), n % 3
         expected = [(arm, 9, 2 if rows <= LOOKS else 1)] + [(turn, 4, 1)] * (turn != arm)
         assert [arguments[2:5] for arguments, _ in visits] == expected, n
-        assert [arguments[1:3] for arguments, _ in finish] == [(arm, turn)]
+        assert [arguments[1:3] for arguments, _ in redrawn] == [(arm, turn)]
         assert len(recount) == (rows >= LOOKS and rows & (rows - 1) == 0)
-        for calls in (visits, finish, recount):
+        for calls in (visits, redrawn, recount):
             calls.clear()
 
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 from polyarm.inference import ConjugateEngine, StudentEngine
 from polyarm.kernels import student_regression
-from polyarm.kernels._jit import plain, stream
+from polyarm.kernels._jit import plain, rng_handle
 from polyarm.models import LinearGaussian, NormalInverseGamma
 from polyarm.types import Array
 
@@ -36,7 +36,7 @@ def chain(dof: float, n: int) -> Array:
         state = engine.update(state, np.array([x]), 0, float(y), rng)
     rows, draws = state.rows[0][:6], np.empty(n)
     for i in range(n):
-        student_regression.draw_precisions(rows, 0, 6, state.roots[0], engine._laws[0], dof, stream(rng))
+        student_regression.draw_precisions(rows, 0, 6, state.roots[0], engine._noise_priors[0], dof, rng_handle(rng))
         student_regression.weigh(rows, engine._priors[0], state.roots[0])
         draws[i] = engine.draw_means(state, np.ones(1), 1, rng)[0, 0]
     return draws
@@ -87,8 +87,8 @@ def test_compiled_equals_plain() -> None:
         state = engine.init()
         for n, row in enumerate(data):
             state.rows[0][n, :4] = row
-            source = stream(rng) if compiled else rng
-            learn(state.rows[0][: n + 1], engine._priors[0], state.roots[0], engine._laws[0], 3.0, 2, source)
+            handle = rng_handle(rng) if compiled else rng
+            learn(state.rows[0][: n + 1], engine._priors[0], state.roots[0], engine._noise_priors[0], 3.0, 2, handle)
         states.append(state)
     np.testing.assert_allclose(states[0].rows[0], states[1].rows[0], rtol=1e-10)
     np.testing.assert_allclose(states[0].roots, states[1].roots, rtol=1e-10, atol=1e-12)

@@ -33,7 +33,7 @@ A, D = 3, 3
 P = D * (D + 1) // 2
 LOWER = np.tril_indices(D)
 N_ROWS = (5, 3, 0)  # rewards of every arm
-LAW = np.array([3.1, 2.3, 1.7, 0.9, 5.0, 7.0, 40.0, 60.0])
+HYPERPRIOR = np.array([3.1, 2.3, 1.7, 0.9, 5.0, 7.0, 40.0, 60.0])
 X = np.array([0.4, 8.7])
 SHAPE, START, SIZE, LARGEST = 1.7, 4.0, -2.5, 6.0  # c, origin, unit, the largest amount
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
@@ -198,7 +198,7 @@ def test_an_amount_is_taken_in_and_what_had_its_row_stays_for_good(world: World,
     amounts, rows, y = world.amounts, world.data[0], START + SIZE * t
     amounts.sizes[0, NEXT] = at
     kept, sums, old = amounts.kept.copy(), amounts.sums.copy(), rows.copy()
-    plain(kernels.take_in)(amounts, rows, 0, X, y)
+    plain(kernels.add_reward)(amounts, rows, 0, X, y)
     np.testing.assert_array_equal(rows[at], [*X, 1.0, y, 0.0, 0.0])
     np.testing.assert_array_equal(np.delete(rows, at, 0), np.delete(old, at, 0))
     sums[0, 0] += 1.0
@@ -221,16 +221,16 @@ def test_forgetting_leaves_a_share_for_good(world: World) -> None:
 def test_what_arms_share_has_the_updates_of_variational_bayes(world: World) -> None:
     amounts = world.amounts
     lam, fits, at = amounts.guess[LAM].copy(), amounts.fits.copy(), np.append(amounts.columns[AT, : D - 1], 1.0)
-    plain(kernels.share)(amounts, LAW)
+    plain(kernels.share)(amounts, HYPERPRIOR)
     rows, means, variances = np.vstack([np.eye(D)[: D - 1], at]), np.empty((2, D)), np.empty((2, D))
     for arm in range(2):
         U, V = normal_of(fits[arm])
         means[arm], variances[arm] = rows @ U, np.diag(rows @ V @ rows.T)
-    spread = 1 / (1 / LAW[[4, 4, 5]] + 2 / lam)
+    spread = 1 / (1 / HYPERPRIOR[[4, 4, 5]] + 2 / lam)
     centre = means.sum(axis=0) / lam * spread
     squares = (((means - centre) ** 2 + variances) / np.array([0.6, 1.7, 1.0]) + spread).sum(axis=0)
-    slopes = min((LAW[2] + 0.5 * squares[:2].sum()) / (LAW[0] + 2), LAW[6])
-    height = min((LAW[3] + 0.5 * squares[2]) / (LAW[1] + 1), LAW[7])
+    slopes = min((HYPERPRIOR[2] + 0.5 * squares[:2].sum()) / (HYPERPRIOR[0] + 2), HYPERPRIOR[6])
+    height = min((HYPERPRIOR[3] + 0.5 * squares[2]) / (HYPERPRIOR[1] + 1), HYPERPRIOR[7])
     np.testing.assert_allclose(amounts.guess[MEAN], centre)
     np.testing.assert_allclose(amounts.guess[LAM], [slopes, slopes, height])
     np.testing.assert_allclose(amounts.guess[VARIANCE], spread + np.array([slopes, slopes, height]))

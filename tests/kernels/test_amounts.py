@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import gamma, lognorm, norm
 
-from polyarm.inference.amounts import LAW, AmountModel, AmountState, is_on
+from polyarm.inference.amounts import HYPERPRIOR, AmountModel, AmountState, is_on
 from polyarm.inference.links import Reward
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels._jit import plain
@@ -150,12 +150,12 @@ def test_what_arms_share_is_where_every_part_fits_the_others() -> None:
     """The closed form of every factor of variational Bayes given the others."""
     model = learnt(drawn(80, 6)).model
     lines = [normal_of(AmountState(np.ones(2), model, ()), arm) for arm in range(2)]
-    lam, wide, shape, scale = model.guess[LAM].copy(), LAW[4:6], LAW[:2], LAW[2:4]
+    lam, wide, shape, scale = model.guess[LAM].copy(), HYPERPRIOR[4:6], HYPERPRIOR[:2], HYPERPRIOR[2:4]
     spread = 1 / (1 / wide + 2 / lam)
     centre = spread * sum(U for U, _ in lines) / lam
     squares = sum((U - centre) ** 2 + np.diag(V) for U, V in lines) + 2 * spread
     wanted = (scale + 0.5 * squares) / (shape + 1.0)
-    kernels.share(model, LAW)
+    kernels.share(model, HYPERPRIOR)
     np.testing.assert_allclose(model.guess[MEAN], centre, rtol=1e-9)
     np.testing.assert_allclose(model.guess[LAM], wanted, rtol=1e-9)
     np.testing.assert_allclose(model.guess[VARIANCE], wanted + spread, rtol=1e-9)
@@ -183,11 +183,11 @@ def test_kernels_equal_their_plain_twins() -> None:
     one, two = learnt(drawn(30, 8)), learnt(drawn(30, 8))
     x, fast, slow = np.array([0.4]), np.ones((2, 2)), np.ones((2, 2))
     kernels.visit(one.model, one.data[0], 0, 8, 5)
-    kernels.share(one.model, LAW)
+    kernels.share(one.model, HYPERPRIOR)
     kernels.judge(one.model, one.weights, 1, x, 25.0, 10.0)
     kernels.moments(one.model, one.weights, x, fast)
     plain(kernels.visit)(two.model, two.data[0], 0, 8, 5)
-    plain(kernels.share)(two.model, LAW)
+    plain(kernels.share)(two.model, HYPERPRIOR)
     plain(kernels.judge)(two.model, two.weights, 1, x, 25.0, 10.0)
     plain(kernels.moments)(two.model, two.weights, x, slow)
     np.testing.assert_allclose(fast, slow, rtol=1e-12)

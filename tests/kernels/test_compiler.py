@@ -5,37 +5,37 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop, plain, step, stream
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, plain, rng_from, rng_handle
 from polyarm.kernels.order import in_order, place_of_greatest, place_of_least
 from polyarm.types import Array, Rng
 
 
-@step
+@inlined
 def scaled(x: float, twice: bool) -> float:
     return 2.0 * x if twice else x
 
 
-@loop
+@no_refcount
 def draw(shape: float, rng: Rng) -> float:
     return scaled(rng.standard_gamma(shape), True) + scaled(rng.standard_normal(), False)
 
 
 @kernel
-def fill(out: Array, shape: float, source: Stream) -> None:
-    rng = generator(source)
+def fill(out: Array, shape: float, handle: RngHandle) -> None:
+    rng = rng_from(handle)
     for i in range(out.shape[0]):
         out[i] = draw(shape, rng) + scaled(1.0, False)
 
 
 def test_a_kernel_of_kernels_equals_its_plain_twin_and_has_one_part_for_both_booleans() -> None:
     fast, slow = np.empty(50), np.empty(50)
-    fill(fast, 0.7, stream(np.random.default_rng(3)))
+    fill(fast, 0.7, rng_handle(np.random.default_rng(3)))
     plain(fill)(slow, 0.7, np.random.default_rng(3))
     np.testing.assert_array_equal(fast, slow)
     whole: Any = fill
     parts: tuple[Any, ...] = (scaled, draw)
     whole._compiler.part(
-        tuple(typeof(each) for each in (fast, 0.7, stream(np.random.default_rng(3))))
+        tuple(typeof(each) for each in (fast, 0.7, rng_handle(np.random.default_rng(3))))
     )  # also if on disk
     assert [len(part._compiler.parts) for part in parts] == [1, 1]
     assert not parts[1].signatures  # nothing of its own until Python calls it

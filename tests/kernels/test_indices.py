@@ -34,12 +34,12 @@ def test_central_moments() -> None:
 
 def test_upper_bounds_are_so_many_spreads_above_the_lines() -> None:
     rng, x, widths, out = np.random.default_rng(0), np.array([0.7, -1.3]), np.array([0.5, 2.0]), np.empty(2)
-    roots = np.triu(rng.standard_normal((2, 3, 3))) + 2.0 * np.eye(3)
-    plain(indices.upper_bounds)(roots, x, widths, out)
-    for arm, root in enumerate(roots):
-        R = root[:2, :2]
+    sqrt_information = np.triu(rng.standard_normal((2, 3, 3))) + 2.0 * np.eye(3)
+    plain(indices.upper_bounds)(sqrt_information, x, widths, out)
+    for arm, whole in enumerate(sqrt_information):
+        R = whole[:2, :2]
         spread = np.linalg.norm(np.linalg.solve(R.T, x))
-        assert out[arm] == pytest.approx(x @ np.linalg.solve(R, root[:2, 2]) + widths[arm] * spread)
+        assert out[arm] == pytest.approx(x @ np.linalg.solve(R, whole[:2, 2]) + widths[arm] * spread)
 
 
 @pytest.mark.parametrize("n_pseudo", [1, 3])

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from polyarm.kernels import information
-from polyarm.kernels._jit import plain, stream
+from polyarm.kernels._jit import plain, rng_handle
 from tests.kernels.script import Script
 
 
@@ -41,11 +41,11 @@ def test_regret_and_information_of_two_arms_are_the_known_ones() -> None:
 
 def test_an_arm_that_is_surely_best_is_played() -> None:
     shares, moments = np.empty(3), np.array([[0.0, 9.0, 1.0], [0.1, 0.1, 0.1]])
-    information.find_shares(moments, np.ones(moments.shape[1]), 50, 2.0, shares, stream(np.random.default_rng(0)))
+    information.find_shares(moments, np.ones(moments.shape[1]), 50, 2.0, shares, rng_handle(np.random.default_rng(0)))
     np.testing.assert_array_equal(shares, [0, 1, 0])
     assert (
         information.choose(
-            moments, np.ones(moments.shape[1]), 50, 2.0, shares, np.empty(3), stream(np.random.default_rng(0))
+            moments, np.ones(moments.shape[1]), 50, 2.0, shares, np.empty(3), rng_handle(np.random.default_rng(0))
         )
         == 1
     )
@@ -61,12 +61,12 @@ def test_an_arm_far_worse_but_rich_in_information_gets_the_share_of_the_power() 
 def test_arms_are_drawn_with_their_shares() -> None:
     moments, mix, rng = np.array([[0.3, 0.0], [0.1, 0.4]]), np.empty(2), np.random.default_rng(5)
     arms = [
-        information.choose(moments, np.ones(moments.shape[1]), 50, 2.0, mix, np.empty(2), stream(rng))
+        information.choose(moments, np.ones(moments.shape[1]), 50, 2.0, mix, np.empty(2), rng_handle(rng))
         for _ in range(20_000)
     ]
     shares = np.empty((20_000, 2))
     for row in shares:
-        information.find_shares(moments, np.ones(moments.shape[1]), 50, 2.0, row, stream(rng))
+        information.find_shares(moments, np.ones(moments.shape[1]), 50, 2.0, row, rng_handle(rng))
     assert 0.01 < shares[:, 0].mean() < 0.99
     assert np.mean(arms) == pytest.approx(shares[:, 1].mean(), abs=0.02)
 
@@ -76,12 +76,12 @@ def test_compiled_equals_plain() -> None:
     noise, a, b = np.array([1.0, 9.0, 0.2, 1.5]), np.random.default_rng(3), np.random.default_rng(3)
     for _ in range(20):
         quick, readable = np.empty((2, 4)), np.empty((2, 4))
-        one = information.choose(moments, noise, 30, 1.5, quick[0], quick[1], stream(a))
+        one = information.choose(moments, noise, 30, 1.5, quick[0], quick[1], rng_handle(a))
         assert one == plain(information.choose)(moments, noise, 30, 1.5, readable[0], readable[1], b)
         assert quick[1, one] == quick[1].max()
         np.testing.assert_allclose(quick, readable, rtol=1e-12)
         many, slowly = np.empty((2, 4)), np.empty((2, 4))
-        information.find_many(np.stack([moments, moments]), noise, 30, 3, 1.5, many, stream(a))
+        information.find_many(np.stack([moments, moments]), noise, 30, 3, 1.5, many, rng_handle(a))
         plain(information.find_many)(np.stack([moments, moments]), noise, 30, 3, 1.5, slowly, b)
         np.testing.assert_allclose(many, slowly, rtol=1e-12)
 

@@ -42,7 +42,7 @@ A, D = 3, 3
 P = D * (D + 1) // 2
 LOWER = np.tril_indices(D)
 N_ROWS = (5, 3, 0)  # rewards of every arm
-LAWS = np.array([[3.1, 2.3, 1.7, 0.9, 5.0, 7.0, 40.0, 60.0], [2.1, 1.3, 0.7, 1.9, 3.0, 4.0, 30.0, 20.0]])
+HYPERPRIORS = np.array([[3.1, 2.3, 1.7, 0.9, 5.0, 7.0, 40.0, 60.0], [2.1, 1.3, 0.7, 1.9, 3.0, 4.0, 30.0, 20.0]])
 X = np.array([0.4, 8.7])
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -240,7 +240,7 @@ def test_a_reward_is_taken_in_and_what_had_its_row_stays_for_good(world: World, 
     links, rows = world.links, world.data[0]
     links.sizes[0, NEXT] = at
     kept, sums, old = links.kept.copy(), links.sums.copy(), rows.copy()
-    plain(kernels.take_in)(links, rows, 0, X, 1.5)
+    plain(kernels.add_reward)(links, rows, 0, X, 1.5)
     np.testing.assert_array_equal(rows[at], [*X, 1.0, 1.5, 0.0, 0.0, 0.0, 0.0])
     np.testing.assert_array_equal(np.delete(rows, at, 0), np.delete(old, at, 0))
     sums[0, :, 0] += 1.0
@@ -263,24 +263,24 @@ def test_forgetting_leaves_a_share_for_good(world: World) -> None:
 @pytest.mark.parametrize("high", [1.0, 1e-3])
 def test_what_arms_share_has_the_updates_of_variational_bayes(world: World, high: float) -> None:
     """beta_0 of slopes and of the height at `at` from the arms that have rewards, then one lam of all slopes."""
-    links, laws = world.links, LAWS.copy()
-    laws[:, 6:] *= high
+    links, hyperpriors = world.links, HYPERPRIORS.copy()
+    hyperpriors[:, 6:] *= high
     before, fits = links.guess.copy(), links.fits.copy()
-    plain(kernels.share)(links, laws)
-    for family, law in enumerate(laws):
+    plain(kernels.share)(links, hyperpriors)
+    for family, hyperprior in enumerate(hyperpriors):
         lam, at = before[family, LAM], np.append(links.columns[AT, : D - 1], 1.0)
         rows = np.vstack([np.eye(D)[: D - 1], at])
         means, variances = np.empty((2, D)), np.empty((2, D))
         for arm in range(2):
             U, V = normal_of(fits[arm, family])
             means[arm], variances[arm] = rows @ U, np.diag(rows @ V @ rows.T)
-        wide = np.array([law[4], law[4], law[5]])
+        wide = np.array([hyperprior[4], hyperprior[4], hyperprior[5]])
         spread = 1 / (1 / wide + 2 / lam)
         centre = means.sum(axis=0) / lam * spread
         unit = np.array([0.6, 1.7, 1.0])
         squares = (((means - centre) ** 2 + variances) / unit + spread).sum(axis=0)
-        slopes = min((law[2] + 0.5 * squares[:2].sum()) / (law[0] + 0.5 * 4), law[6])
-        height = min((law[3] + 0.5 * squares[2]) / (law[1] + 0.5 * 2), law[7])
+        slopes = min((hyperprior[2] + 0.5 * squares[:2].sum()) / (hyperprior[0] + 0.5 * 4), hyperprior[6])
+        height = min((hyperprior[3] + 0.5 * squares[2]) / (hyperprior[1] + 0.5 * 2), hyperprior[7])
         np.testing.assert_allclose(links.guess[family, MEAN], centre)
         np.testing.assert_allclose(links.guess[family, LAM], [slopes, slopes, height])
         np.testing.assert_allclose(links.guess[family, VARIANCE], spread + np.array([slopes, slopes, height]))
@@ -291,7 +291,7 @@ def test_what_arms_share_has_the_updates_of_variational_bayes(world: World, high
 def test_a_family_that_is_no_model_shares_nothing(world: World) -> None:
     before = world.links.guess.copy()
     world.links.grid[ALIVE + COUNTS] = 0.0
-    plain(kernels.share)(world.links, LAWS)
+    plain(kernels.share)(world.links, HYPERPRIORS)
     np.testing.assert_array_equal(world.links.guess[COUNTS], before[COUNTS])
     assert (world.links.guess[MARKS] != before[MARKS]).any()
 

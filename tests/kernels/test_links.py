@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import nbinom, norm, poisson
 
-from polyarm.inference.links import DISPERSIONS, LAWS, LinkModels, LinkState, Reward
+from polyarm.inference.links import DISPERSIONS, HYPERPRIORS, LinkModels, LinkState, Reward
 from polyarm.kernels import links as kernels
 from polyarm.kernels._jit import plain
 from polyarm.kernels.links import COUNTS, LAM, LEVEL, MARKS, MEAN, SWITCH, VARIANCE
@@ -173,16 +173,16 @@ def test_rewards_are_judged_by_their_predictive_probabilities(value: float) -> N
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_arms_share_is_where_every_part_fits_the_others(family: str) -> None:
     """The updates of variational Bayes, written out: first beta_0, then lam."""
-    number, law = FAMILIES[family], LAWS[FAMILIES[family]]
+    number, hyperprior = FAMILIES[family], HYPERPRIORS[FAMILIES[family]]
     state = settled(learnt(drawn(90, 4, n_arms=3), n_arms=3))
     links, lam = state.models, state.models.guess[number, LAM].copy()
     U = links.fits[:, number, :, -1].copy()
     V = np.array([np.linalg.inv(np.tril(fit[:, :-1]) @ np.tril(fit[:, :-1]).T) for fit in links.fits[:, number]])
-    spread = 1 / (1 / law[4:6] + 3 / lam)
+    spread = 1 / (1 / hyperprior[4:6] + 3 / lam)
     centre = U.sum(axis=0) / lam * spread
     squares = ((U - centre) ** 2 + np.diagonal(V, axis1=1, axis2=2) + spread).sum(axis=0)
-    wanted = np.minimum((law[2:4] + squares / 2) / (law[:2] + 1.5), law[6:])
-    kernels.share(links, LAWS)
+    wanted = np.minimum((hyperprior[2:4] + squares / 2) / (hyperprior[:2] + 1.5), hyperprior[6:])
+    kernels.share(links, HYPERPRIORS)
     np.testing.assert_allclose(links.guess[number, MEAN], centre, rtol=1e-9)
     np.testing.assert_allclose(links.guess[number, LAM], wanted, rtol=1e-9)
     np.testing.assert_allclose(links.guess[number, VARIANCE], wanted + spread, rtol=1e-9)
@@ -230,11 +230,11 @@ def test_kernels_equal_their_plain_twins() -> None:
     one, two = learnt(drawn(30, 7)), learnt(drawn(30, 7))
     x, fast, slow = np.array([0.4]), np.ones((2, 2)), np.ones((2, 2))
     kernels.visit(one.models, one.data[0], 0, 8, 5)
-    kernels.share(one.models, LAWS)
+    kernels.share(one.models, HYPERPRIORS)
     kernels.judge(one.models, one.weights, one.dispersions, DISPERSIONS, 1, x, 2.0, 0.1)
     kernels.moments(one.models, one.weights, x, fast)
     plain(kernels.visit)(two.models, two.data[0], 0, 8, 5)
-    plain(kernels.share)(two.models, LAWS)
+    plain(kernels.share)(two.models, HYPERPRIORS)
     plain(kernels.judge)(two.models, two.weights, two.dispersions, DISPERSIONS, 1, x, 2.0, 0.1)
     plain(kernels.moments)(two.models, two.weights, x, slow)
     np.testing.assert_allclose(fast, slow, rtol=1e-12)

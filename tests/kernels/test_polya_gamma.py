@@ -9,7 +9,7 @@ from scipy.special import erfcx
 from scipy.stats import kstest
 
 from polyarm.kernels import polya_gamma
-from polyarm.kernels._jit import plain, stream
+from polyarm.kernels._jit import plain, rng_handle
 from polyarm.types import Array, Rng
 from tests.statistics.mutants import mutant
 
@@ -18,7 +18,7 @@ Z = [0.0, 0.3, 1.0, 3.0, 3.2, 10.0, 40.0, 200.0]
 
 def draws(z: float, n: int, seed: int) -> Array:
     out = np.empty(n)
-    polya_gamma.fill(np.full(n, z), out, stream(np.random.default_rng(seed)))
+    polya_gamma.fill(np.full(n, z), out, rng_handle(np.random.default_rng(seed)))
     return out
 
 
@@ -87,7 +87,7 @@ def test_compiled_draws_equal_plain_ones() -> None:
     rng = np.random.default_rng(5)
     plain(polya_gamma.fill)(z, out, rng)
     fast, other = np.empty(200), np.random.default_rng(5)
-    polya_gamma.fill(z, fast, stream(other))
+    polya_gamma.fill(z, fast, rng_handle(other))
     np.testing.assert_allclose(fast, out, rtol=1e-13)
     assert rng.random() == other.random()
 

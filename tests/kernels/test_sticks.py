@@ -43,7 +43,7 @@ A, M, D = 3, 2, 3
 P = D * (D + 1) // 2
 KINDS: tuple[list[int], ...] = ([0, 2, 1, 1, 2], [1, 0], [])
 LOWER = np.tril_indices(D)
-LAW = np.array([3.1, 2.3, 1.7, 0.9, 5.0, 7.0, 40.0, 60.0])  # shape, scale, wide, high: of slopes and height
+HYPERPRIOR = np.array([3.1, 2.3, 1.7, 0.9, 5.0, 7.0, 40.0, 60.0])  # shape, scale, wide, high: of slopes and height
 
 
 class World(NamedTuple):
@@ -230,15 +230,15 @@ def expected_shared(sticks: Sticks, j: int, z: Array, gammas: Array) -> tuple[Ar
     n = sticks.sums[:, j, 0].sum()
     rate = 1 / (FIRST + min(n, LATEST)) if n >= STEPS else 0.0
     units, group = np.append(sticks.columns[UNIT, : D - 1], 1.0), np.array([0, 0, 1])
-    spread = 1 / (1 / LAW[WIDE + group] + there.sum() / shared[1])
+    spread = 1 / (1 / HYPERPRIOR[WIDE + group] + there.sum() / shared[1])
     mean = own.sum(axis=0) / shared[1] * spread
     away = (mean - guess[0]) ** 2 / units
     shared[0] = mean + np.sqrt(spread * units) * z
     squares = ((own - shared[0]) ** 2 / units).sum(axis=0)
     per_group = np.array([squares[:-1].sum(), squares[-1]])
-    shape = LAW[SHAPE : SHAPE + 2] + 0.5 * there.sum() * np.array([D - 1, 1])
-    scale = LAW[SCALE : SCALE + 2] + 0.5 * per_group
-    lam, high = scale / gammas, LAW[HIGH : HIGH + 2]
+    shape = HYPERPRIOR[SHAPE : SHAPE + 2] + 0.5 * there.sum() * np.array([D - 1, 1])
+    scale = HYPERPRIOR[SCALE : SCALE + 2] + 0.5 * per_group
+    lam, high = scale / gammas, HYPERPRIOR[HIGH : HIGH + 2]
     shared[1] = np.where((lam > LAM_LOW) & (lam < high), lam, shared[1, [0, -1]])[group]
     typical = np.minimum(scale / shape, high)[group]
     guess[1] = (1 - rate) * guess[1] + rate * (spread + typical + (1 - rate) * away)
@@ -253,7 +253,7 @@ def test_what_the_arms_share_has_its_conditionals(world: World, gammas: tuple[fl
     sticks.sums[:, 1, 0] *= n  # beyond LATEST rewards the guess follows no faster
     z, script = np.array([0.4, -1.2, 0.9]), Script(normals=[0.4, -1.2, 0.9], gammas=gammas)
     shared, guess, shapes = expected_shared(sticks, 1, z, np.array(gammas))
-    plain(kernels.draw_shared)(sticks, 1, LAW, script)
+    plain(kernels.draw_shared)(sticks, 1, HYPERPRIOR, script)
     np.testing.assert_allclose(sticks.shared[1], shared, rtol=1e-9)
     np.testing.assert_allclose(sticks.guess[1], guess, rtol=1e-9)
     assert [shape for (shape,) in script.asked] == pytest.approx(shapes)
@@ -263,7 +263,7 @@ def test_the_guess_of_a_wide_spread_stays_below_the_largest(world: World) -> Non
     sticks = world.sticks
     sticks.fits[0, 0, :, D + 1] = [50.0, -60.0, 30.0]
     _, guess, _ = expected_shared(sticks, 0, np.zeros(D), np.ones(2))
-    plain(kernels.draw_shared)(sticks, 0, LAW, Script())
+    plain(kernels.draw_shared)(sticks, 0, HYPERPRIOR, Script())
     np.testing.assert_allclose(sticks.guess[0], guess, rtol=1e-9)
 
 
@@ -272,7 +272,7 @@ def test_a_stick_that_nobody_reached_is_drawn_from_its_prior(world: World) -> No
     sticks.sums[:] = 0.0
     shared, guess, shapes = expected_shared(sticks, 0, np.zeros(D), np.ones(2))
     script = Script()
-    plain(kernels.draw_shared)(sticks, 0, LAW, script)
+    plain(kernels.draw_shared)(sticks, 0, HYPERPRIOR, script)
     np.testing.assert_allclose(sticks.shared[0], shared, rtol=1e-9)
     np.testing.assert_allclose(sticks.guess[0], guess, rtol=1e-9)
     assert [shape for (shape,) in script.asked] == pytest.approx(shapes)
@@ -283,12 +283,12 @@ def test_a_round_draws_two_arms_then_what_they_share_then_every_mode(world: Worl
     sticks = world.sticks
     mine = copied(sticks)
     z = list(np.linspace(-1.0, 1.3, 24))
-    plain(kernels.finish)(sticks, arm, other, LAW, Script(normals=z))
+    plain(kernels.redraw_shared)(sticks, arm, other, HYPERPRIOR, Script(normals=z))
     script, room, work = Script(normals=z), np.empty((D, D)), np.empty((2, D))
     for j in range(M):
         for a in dict.fromkeys([arm, other]):
             plain(kernels.draw_beta)(mine, a, j, room, work, script)
-        plain(kernels.draw_shared)(mine, j, LAW, script)
+        plain(kernels.draw_shared)(mine, j, HYPERPRIOR, script)
     for a in range(A):
         for j in range(M):
             plain(kernels.fit_mode)(mine, a, j, work)
@@ -341,8 +341,8 @@ def test_a_reward_is_taken_in_and_what_had_its_row_stays_for_good(world: World, 
     sticks.fits[0, 1, :, D] = [30.0, 2.0, 8.0]
     sums, kept, old = sticks.sums[0].copy(), sticks.kept[0].copy(), data[0][at].copy()
     gamma = PolyaGamma()
-    take_in = mutant(kernels.take_in, {"polya_gamma": gamma})
-    take_in(sticks, data[0], 0, np.array([1.5, 8.0]), 3.25, kind, Script())
+    add_reward = mutant(kernels.add_reward, {"polya_gamma": gamma})
+    add_reward(sticks, data[0], 0, np.array([1.5, 8.0]), 3.25, kind, Script())
     row, n_sticks = data[0][at], min(kind + 1, M)
     np.testing.assert_array_equal(row[: D + 2], [1.5, 8.0, 1.0, 3.25, kind])
     assert gamma.asked == pytest.approx([row[:D] @ sticks.fits[0, j, :, D + 1] for j in range(n_sticks)])
@@ -359,8 +359,8 @@ def test_a_reward_is_taken_in_and_what_had_its_row_stays_for_good(world: World, 
 def test_a_new_rewards_log_odds_are_cut_off(world: World) -> None:
     sticks, data = world
     sticks.fits[0, 0, :, D] = [0.0, -9.0, 0.0]
-    take_in = mutant(kernels.take_in, {"polya_gamma": PolyaGamma()})
-    take_in(sticks, data[0], 0, np.array([1.0, 9.0]), 1.0, 0, Script())
+    add_reward = mutant(kernels.add_reward, {"polya_gamma": PolyaGamma()})
+    add_reward(sticks, data[0], 0, np.array([1.0, 9.0]), 1.0, 0, Script())
     assert data[0][5, D + 2 + M] == -STEEP
 
 

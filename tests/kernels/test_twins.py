@@ -6,9 +6,9 @@ import pytest
 from polyarm.inference import Budget, ConjugateEngine, GibbsEngine, HierarchicalEngine, Sweeps
 from polyarm.inference.gibbs import GibbsState
 from polyarm.kernels import conjugate
-from polyarm.kernels._jit import generator, plain, stream
+from polyarm.kernels._jit import plain, rng_from, rng_handle
 from polyarm.kernels.franchise import draws
-from polyarm.kernels.linalg import root
+from polyarm.kernels.linalg import sqrt_information
 from polyarm.kernels.mixture import gibbs, hyperparameters, means
 from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.types import Array
@@ -26,12 +26,12 @@ def learnt(engine: GibbsEngine, X: Array, y: Array, compiled: bool) -> tuple[Gib
     sweep = gibbs.sweep if compiled else plain(gibbs.sweep)
     joint = gibbs.log_joint if compiled else plain(gibbs.log_joint)
     state = engine.init()._replace(data=(np.zeros((64, X.shape[1] + 2)),), seats=(np.zeros(64, np.int64),))
-    source = stream(rng) if compiled else rng
+    handle = rng_handle(rng) if compiled else rng
     for x, reward in zip(X, y, strict=True):
-        learn(engine._books(state, 0), 0, x, float(reward), 5, source)
+        learn(engine._books(state, 0), 0, x, float(reward), 5, handle)
     order = np.empty(len(y), np.int64)
-    sweep(engine._books(state, 0), 0, order, len(y), source)
-    return state, joint(state.tables, state.sizes, engine._prior.columns, engine._prior.laws, 0)
+    sweep(engine._books(state, 0), 0, order, len(y), handle)
+    return state, joint(state.tables, state.sizes, engine._prior.columns, engine._prior.processes, 0)
 
 
 @pytest.mark.parametrize(("dim", "discount"), [(1, 0.0), (2, 0.3), (5, 0.0)])
@@ -57,8 +57,8 @@ def test_draws_of_the_mean_equal_their_plain_twin(tail: int, discount: float) ->
         state = engine.update(state, X[i], i % 2, float(y[i]), rng)
     a, b = np.random.default_rng(3), np.random.default_rng(3)
     fast, slow = np.empty((20, 2)), np.empty((20, 2))
-    given = (state.tables, state.sizes, engine._prior.columns, engine._prior.laws, X[0], tail)
-    means.draw_means(*given, fast, stream(a))
+    given = (state.tables, state.sizes, engine._prior.columns, engine._prior.processes, X[0], tail)
+    means.draw_means(*given, fast, rng_handle(a))
     plain(means.draw_means)(*given, slow, b)
     np.testing.assert_allclose(fast, slow, rtol=1e-14)
     assert a.random() == b.random()
@@ -75,8 +75,8 @@ def test_draws_of_hyperparameters_equal_their_plain_twins(discount: float) -> No
     fast, slow = ((state.tables.copy(), state.sizes.copy(), state.laws.copy()) for _ in range(2))
     beliefs = np.array([2.0, 1.0, 1.0, 3.0, 2.0, 2.0])
     for _ in range(10):
-        hyperparameters.redraw(*fast, beliefs, True, discount > 0, stream(a))
-        hyperparameters.redraw_scale(*fast, beliefs, stream(a))
+        hyperparameters.redraw(*fast, beliefs, True, discount > 0, rng_handle(a))
+        hyperparameters.redraw_scale(*fast, beliefs, rng_handle(a))
         plain(hyperparameters.redraw)(*slow, beliefs, True, discount > 0, b)
         plain(hyperparameters.redraw_scale)(*slow, beliefs, b)
     assert (fast[2] != state.laws).any()
@@ -95,8 +95,8 @@ def test_franchise_draws_equal_their_plain_twins() -> None:
     a, b = np.random.default_rng(3), np.random.default_rng(3)
     means_of, densities_of = (np.empty((20, 2)), np.empty((20, 2))), (np.zeros((20, 5)), np.zeros((20, 5)))
     grid = np.linspace(-2, 6, 5)
-    draws.draw_means(*given, means_of[0], stream(a))
-    draws.draw_densities(*given, 1, grid, densities_of[0], stream(a))
+    draws.draw_means(*given, means_of[0], rng_handle(a))
+    draws.draw_densities(*given, 1, grid, densities_of[0], rng_handle(a))
     plain(draws.draw_means)(*given, means_of[1], b)
     plain(draws.draw_densities)(*given, 1, grid, densities_of[1], b)
     np.testing.assert_allclose(*means_of, rtol=1e-12)
@@ -118,14 +118,14 @@ def test_a_stream_draws_what_its_generator_would() -> None:
     a, b = np.random.default_rng(9), np.random.default_rng(9)
     out, expected = np.empty((50, 1)), np.empty((50, 1))
     engine = ConjugateEngine([LinearGaussian(NormalInverseGamma(1))])
-    conjugate.draw_means(*engine.init()[:2], engine._laws, np.ones(1), out, stream(a))
-    conjugate.draw_means(*engine.init()[:2], engine._laws, np.ones(1), expected, b)  # Numba's own unboxing
+    conjugate.draw_means(*engine.init()[:2], engine._noise_priors, np.ones(1), out, rng_handle(a))
+    conjugate.draw_means(*engine.init()[:2], engine._noise_priors, np.ones(1), expected, b)  # Numba's own unboxing
     np.testing.assert_array_equal(out, expected)
     assert a.random() == b.random()
-    assert generator(a) is a
+    assert rng_from(a) is a
 
 
-def test_streams_of_many_generators_do_not_mix() -> None:
+def test_handles_of_many_generators_do_not_mix() -> None:
     rngs = [np.random.default_rng(i) for i in range(600)]
     engine = ConjugateEngine([LinearGaussian(NormalInverseGamma(1))])
     first = [engine.draw_means(engine.init(), np.ones(1), 1, rng)[0, 0] for rng in rngs]
@@ -134,7 +134,7 @@ def test_streams_of_many_generators_do_not_mix() -> None:
 
 
 def test_plain_of_a_plain_function_is_itself() -> None:
-    assert plain(plain(root.rotate_in)) is plain(root.rotate_in)
+    assert plain(plain(sqrt_information.rotate_in)) is plain(sqrt_information.rotate_in)
 
 
 @pytest.mark.parametrize("rule", [Budget(3), Sweeps(2, 0.0)])

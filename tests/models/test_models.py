@@ -37,11 +37,11 @@ def test_settings_do_not_follow_the_arrays_they_came_from() -> None:
 
 
 def test_root_is_the_square_root_information() -> None:
-    root = CORRELATED.root
-    information = root.T @ root
+    sqrt_information = CORRELATED.sqrt_information
+    information = sqrt_information.T @ sqrt_information
     np.testing.assert_allclose(np.linalg.inv(information[:2, :2]), CORRELATED.covariance_matrix, rtol=1e-12)
     np.testing.assert_allclose(np.linalg.solve(information[:2, :2], information[:2, 2]), [1.0, -2.0], rtol=1e-12)
-    assert root[2, 2] == 0
+    assert sqrt_information[2, 2] == 0
 
 
 def test_prior_predictive_of_a_line_is_a_student_t() -> None:

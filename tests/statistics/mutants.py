@@ -50,12 +50,12 @@ def diagonal_residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: 
 def score_without_discount(arm: Arm, i: int, room: Room) -> None:
     """The new component's weight without its discount: concentration instead of concentration + K discount."""
     plain(gibbs.score)(arm, i, room)
-    room.logw[arm.size[0]] = np.log(arm.law[2]) + arm.data[i, -1]
+    room.logw[arm.size[0]] = np.log(arm.process[2]) + arm.data[i, -1]
 
 
 def kept_log_weight(arm: Arm, k: int, i: int, spare: int, s: float, e: float) -> float:
     """Weight of a reward for its own component with the reward still in it."""
-    T, a = arm.T, arm.law[0] + 0.5 * arm.T[component.COUNT, k]
+    T, a = arm.components, arm.process[0] + 0.5 * arm.components[component.COUNT, k]
     return float(plain(component.log_predictive)(T[component.COEF, k], a, T[component.SCALE, k], s, e))
 
 
@@ -71,14 +71,14 @@ def seated(engine: GibbsEngine, X: Array, y: Array, labels: Sequence[int] | IntA
     z = np.array(labels, dtype=np.int64)
     data = np.column_stack([X, y, np.zeros(n)])
     for i in range(n):
-        data[i, -1] = component.prior_log_predictive(prior.columns[0], prior.laws[0, 0], data, i)
+        data[i, -1] = component.prior_log_predictive(prior.columns[0], prior.processes[0, 0], data, i)
     state = engine.init()
     while z.max() + 3 > state.tables.shape[2]:
-        state = with_room_for_component(state, prior.roots)
+        state = with_room_for_component(state, prior.sqrt_information)
     for k in range(int(z.max()) + 1):
         open_slot(state.tables[0], state.labels[0, 0], state.labels[0, 1], state.sizes[0], prior.columns[0])
-        component.rebuild(state.tables[0], k, prior.columns[0], prior.roots[0, 0], data, z, k, -1)
-        component.cache_constants(state.tables[0], k, prior.laws[0, 0], prior.laws[0, 3])
+        component.rebuild(state.tables[0], k, prior.columns[0], prior.sqrt_information[0, 0], data, z, k, -1)
+        component.cache_constants(state.tables[0], k, prior.processes[0, 0], prior.processes[0, 3])
     state.sizes[0, 1:] = n
     return state._replace(data=(data, *state.data[1:]), seats=(z, *state.seats[1:]))
 
@@ -94,4 +94,4 @@ def weights_of_move(state: GibbsState, engine: GibbsEngine, i: int) -> tuple[Arr
     arm, room = arm_and_room(engine, state)
     mutant(gibbs.move, {"draw_index": catch})(arm, i, room, np.random.default_rng(0))
     k0 = int(arm.slot[arm.z[i]])
-    return caught[0], k0, bool(arm.T[component.COUNT, k0] == 1)
+    return caught[0], k0, bool(arm.components[component.COUNT, k0] == 1)

@@ -63,7 +63,7 @@ def sweep_with(replaced: dict[str, Callable[..., Any]]) -> Sampler:
 
 def draw_mean_with_one_atom(engine: GibbsEngine, state: GibbsState, point: Array, rng: Rng) -> float:
     """Dirichlet weights, but a single atom instead of the whole remaining process."""
-    shape, _, concentration, discount = engine._prior.laws[0]
+    shape, _, concentration, discount = engine._prior.processes[0]
     K = int(state.sizes[0, 0])
     columns = np.column_stack([state.tables[0][:, :K], engine._prior.columns[0]])
     weights = rng.dirichlet(np.append(columns[component.COUNT, :K] - discount, concentration + K * discount))

@@ -71,7 +71,7 @@ def told(model: HierarchicalMixture, n_each: int, rng: Rng) -> Story:
 def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
     """The state in which every reward sits at the table it came from."""
     n = len(story.y)
-    columns, roots, law = engine._prior
+    columns, sqrt_information, law = engine._prior
     z = np.unique(story.dish, return_inverse=True)[1]
     data = np.column_stack([story.X, story.y, np.zeros(n)])
     for i in range(n):
@@ -83,7 +83,7 @@ def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
     menu = np.zeros(4 * n, np.int64)
     for k in range(z.max() + 1):
         open_slot(dishes, labels[0], labels[1], size, columns)
-        component.rebuild(dishes, k, columns, roots[0], data, z, k, -1)
+        component.rebuild(dishes, k, columns, sqrt_information[0], data, z, k, -1)
         component.cache_constants(dishes, k, law[0], law[3])
     for a in range(N_ARMS):
         own = story.arm == a

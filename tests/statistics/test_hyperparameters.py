@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from polyarm.errors import PolyarmError
 from polyarm.inference import GibbsEngine, HierarchicalEngine, Sweeps
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.mixture.hyperparameters import MOST, redraw
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray
@@ -28,12 +28,12 @@ def chain(arms: list[list[int]], beliefs: Array, learn: tuple[bool, bool], start
     for a, counts in enumerate(arms):
         tables[a, 0, : len(counts)] = counts
         sizes[a, :2] = len(counts), sum(counts)
-    laws = np.tile([1.0, 1.0, *start], (len(arms), 1))
-    source = stream(np.random.default_rng(0))
+    processes = np.tile([1.0, 1.0, *start], (len(arms), 1))
+    handle = rng_handle(np.random.default_rng(0))
     out = np.empty((n, 2))
     for i in range(n):
-        redraw(tables, sizes, laws, beliefs, *learn, source)
-        out[i] = laws[0, 2:]
+        redraw(tables, sizes, processes, beliefs, *learn, handle)
+        out[i] = processes[0, 2:]
     return out
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from polyarm.inference import GibbsEngine
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels._jit import plain, stream
+from polyarm.kernels._jit import plain, rng_handle
 from polyarm.kernels.mixture import component, hyperparameters
 from polyarm.kernels.mixture.component import COUNT, SCALE
 from polyarm.kernels.mixture.seating import log_partition
@@ -110,10 +110,12 @@ def target_of_the_discount_itself(c: float, d: float, beliefs: Array, tables: Ar
     return float(plain(hyperparameters.log_target)(c, d, beliefs, tables, sizes) - math.log(d) - math.log1p(-d))
 
 
-def scale_target_without_normalisation(b: float, beliefs: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
+def scale_target_without_normalisation(
+    b: float, beliefs: Array, processes: Array, tables: Array, sizes: IntArray
+) -> float:
     """Every component's a0 log b forgotten."""
-    whole = plain(hyperparameters.log_scale_target)(b, beliefs, laws, tables, sizes)
-    return float(whole - laws[0, 0] * sizes[0, 0] * math.log(b))
+    whole = plain(hyperparameters.log_scale_target)(b, beliefs, processes, tables, sizes)
+    return float(whole - processes[0, 0] * sizes[0, 0] * math.log(b))
 
 
 def redraw_scale_badly(engine: GibbsEngine, state: GibbsState, rng: Rng) -> None:
@@ -142,17 +144,17 @@ def test_planted_bugs_are_rejected(learned: str, n: int, broken: Redraw, runs: i
 def scale_chain(arms: list[list[tuple[int, float]]], n: int) -> Array:
     """N draws of the scale given every component's count and D, its scale less that of the prior; a0 is 2."""
     tables, sizes = np.ones((len(arms), 16, 4)), np.zeros((len(arms), 4), np.int64)
-    laws = np.tile([2.0, 1.0, 1.0, 0.0], (len(arms), 1))
+    processes = np.tile([2.0, 1.0, 1.0, 0.0], (len(arms), 1))
     for a, parts in enumerate(arms):
         sizes[a, 0] = len(parts)
         for k, (count, gap) in enumerate(parts):
             tables[a, [COUNT, SCALE], k] = count, 1.0 + gap
-    source, out = stream(np.random.default_rng(0)), np.empty(n)
+    handle, out = rng_handle(np.random.default_rng(0)), np.empty(n)
     for i in range(n):
-        hyperparameters.redraw_scale(tables, sizes, laws, np.array([1.0, 1.0, 1.0, 1.0, 1.5, 0.7]), source)
-        out[i] = laws[0, 1]
+        hyperparameters.redraw_scale(tables, sizes, processes, np.array([1.0, 1.0, 1.0, 1.0, 1.5, 0.7]), handle)
+        out[i] = processes[0, 1]
     for a, parts in enumerate(arms):  # the components moved with it
-        assert np.allclose(tables[a, SCALE, : len(parts)] - laws[0, 1], [gap for _, gap in parts], rtol=1e-9)
+        assert np.allclose(tables[a, SCALE, : len(parts)] - processes[0, 1], [gap for _, gap in parts], rtol=1e-9)
     return out
 
 
@@ -185,8 +187,8 @@ def test_books_balance_under_a_learned_scale(options: dict[str, Any]) -> None:
         fresh, data = state.tables[arm].copy(), state.data[arm]
         for k in range(K):
             label = int(state.labels[arm, 0, k])
-            root = state.roots[arm, label if state.roots.shape[1] > 1 else 0]
-            component.rebuild(fresh, k, column, root, data, state.seats[arm][:n], label, -1)
+            sqrt_information = state.roots[arm, label if state.roots.shape[1] > 1 else 0]
+            component.rebuild(fresh, k, column, sqrt_information, data, state.seats[arm][:n], label, -1)
             component.cache_constants(fresh, k, state.laws[arm, 0], state.laws[arm, 3])
         used = [row for row in range(len(fresh)) if row != component.MOVES]
         assert np.allclose(state.tables[arm][used, :K], fresh[used, :K], rtol=1e-8, atol=1e-9)

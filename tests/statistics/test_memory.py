@@ -34,8 +34,8 @@ def rebuilt(engine: GibbsEngine, state: GibbsState) -> Array:
     table: Array = state.tables[0].copy()
     for k in range(n_components):
         label = int(state.labels[0, 0, k])
-        column, root = engine._prior.columns[0], state.roots[0, label]
-        rebuild(table, k, column, root, state.data[0], state.seats[0][:n], label, -1)
+        column, sqrt_information = engine._prior.columns[0], state.roots[0, label]
+        rebuild(table, k, column, sqrt_information, state.data[0], state.seats[0][:n], label, -1)
     return table
 
 

@@ -110,11 +110,11 @@ def test_the_robust_model(place_scale: float, name: str) -> None:
     assert stats.chisquare(robust_ranks(place_scale, OBJECTIVES[name], 300, 3)).pvalue > 1e-3
 
 
-def plugged_in(T: Array, K: int, law: Array, at: means.Located, parts: Parts, rng: Rng) -> int:
+def plugged_in(T: Array, K: int, process: Array, at: means.Located, parts: Parts, rng: Rng) -> int:
     """Planted: components in use stand with their estimates, as if known."""
     for k in range(K):
         parts.weight[k] = rng.standard_gamma(T[COUNT, k])
-        parts.variance[k] = T[SCALE, k] / (law[0] + 0.5 * T[COUNT, k])
+        parts.variance[k] = T[SCALE, k] / (process[0] + 0.5 * T[COUNT, k])
         parts.mean[k] = at.m[k]
     return K
 

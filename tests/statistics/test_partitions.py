@@ -5,7 +5,7 @@ import pytest
 
 from polyarm.inference import Budget, GibbsEngine
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels._jit import Stream, generator, kernel, stream
+from polyarm.kernels._jit import RngHandle, kernel, rng_from, rng_handle
 from polyarm.kernels.mixture import gibbs
 from polyarm.kernels.mixture.records import Books
 from polyarm.models import LinearMixture, NormalInverseGamma
@@ -56,9 +56,9 @@ def code(z: IntArray, n: int) -> int:
 
 
 @kernel
-def tally(books: Books, by_sweeps: bool, n_draws: int, counts: IntArray, source: Stream) -> None:
+def tally(books: Books, by_sweeps: bool, n_draws: int, counts: IntArray, handle: RngHandle) -> None:
     """Count the partitions visited by either update mode."""
-    rng = generator(source)
+    rng = rng_from(handle)
     n = books.sizes[0, 1]
     order = np.empty(n, np.int64)
     for _ in range(n_draws):
@@ -90,8 +90,8 @@ def test_partition_frequencies_match_the_enumerated_posterior(
     engine = GibbsEngine([model])
     state = learnt(engine, X, y, seed=1)
     counts = np.zeros(6**6, np.int64)
-    source = stream(np.random.default_rng(2))
-    tally(engine._books(state, 0), mode == "sweeps", 400_000, counts, source)
+    handle = rng_handle(np.random.default_rng(2))
+    tally(engine._books(state, 0), mode == "sweeps", 400_000, counts, handle)
     assert total_variation(frequencies(counts, 6), reference.posterior(model, X, y)) < 0.01
 
 

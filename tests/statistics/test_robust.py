@@ -9,7 +9,7 @@ from scipy.special import gammaln, logsumexp
 
 from polyarm.inference import RobustEngine, RobustState
 from polyarm.inference.robust_checks import values_of
-from polyarm.kernels._jit import plain, stream
+from polyarm.kernels._jit import plain, rng_handle
 from polyarm.kernels.robust import update
 from polyarm.kernels.robust.component import COUNT, SYY, VAR, sxx_row, sxy_row, w_row
 from polyarm.kernels.robust.records import Rewards, hyperprior_of
@@ -88,7 +88,7 @@ def visited_partitions(
         else:
             books = engine._books(state)
             moves(books, Rewards(state.data[0], state.seats[0]), 0, engine.moves, rng)
-            update.redraw(books, 0, stream(rng))
+            update.redraw(books, 0, rng_handle(rng))
         key = reference.canonical(engine.assignments(state, 0))
         shares[key] = shares.get(key, 0.0) + 1 / n_rounds
     return shares
@@ -254,7 +254,7 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
             state.shared.n_steps = 65.0  # a step that draws no scales without slopes, which refreshes every arm
             state = engine.random_moves(state, 1, engine.moves, rng)
             state = engine.random_moves(state, 0, engine.moves, rng)
-            update.redraw(engine._books(state), 0, stream(rng))
+            update.redraw(engine._books(state), 0, rng_handle(rng))
         else:
             state = engine.refresh(state, rng)
         redraw_rewards(state, engine, rng)

@@ -68,7 +68,7 @@ def test_the_evidence_is_the_density_of_all_rewards(dim: int) -> None:
 
 def density_of_log(engine: RobustEngine, state: RobustState, which: int, log_values: Array) -> Array:
     """Posterior density of the logarithm of one scale, the others as they are, on a grid."""
-    law, before = plain(hyperprior_of)(engine._hyperprior), state.hyper[which]
+    hyperprior, before = plain(hyperprior_of)(engine._hyperprior), state.hyper[which]
     logs = []
     for value in np.exp(log_values):
         change = value / state.hyper[which]
@@ -77,9 +77,11 @@ def density_of_log(engine: RobustEngine, state: RobustState, which: int, log_val
             state.tables[:, VAR] *= change
             prior = stats.gamma.logpdf(value, engine.model.noise_rate_shape, scale=1 / engine.model.noise_rate)
         elif which < RHO:
-            prior = stats.invgamma.logpdf(value, law.arm_shape[which], scale=law.arm_scale[which])
+            prior = stats.invgamma.logpdf(value, hyperprior.arm_shape[which], scale=hyperprior.arm_scale[which])
         else:
-            prior = stats.invgamma.logpdf(value, law.part_shape[which - RHO], scale=law.part_scale[which - RHO])
+            prior = stats.invgamma.logpdf(
+                value, hyperprior.part_shape[which - RHO], scale=hyperprior.part_scale[which - RHO]
+            )
         set_prior_variances(engine, state)
         logs.append(dense_evidence(engine, state) + prior + np.log(value))
     if which == NOISE:

@@ -75,7 +75,7 @@ def test_a_forgotten_proposal_probability_is_seen(monkeypatch: pytest.MonkeyPatc
     propose = slow.__globals__["propose"]
     right = propose.__globals__["log_ratio"]
     excess = []
-    for log_ratio in (right, lambda H, K, prior, law, log_q: right(H, K, prior, law, 0.0)):
+    for log_ratio in (right, lambda H, K, prior, process, log_q: right(H, K, prior, process, 0.0)):
         monkeypatch.setitem(propose.__globals__, "log_ratio", log_ratio)
         state = fed(engine, x, y, rng)
         seen: Counter[Partition] = Counter()

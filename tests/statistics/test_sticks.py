@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from polyarm.inference import KindsEngine, RobustEngine
 from polyarm.kernels import polya_gamma
 from polyarm.kernels import sticks as kernels
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.sticks import Sticks
 from polyarm.models import LogisticSticks, RobustMixture
 from polyarm.types import Array, IntArray, Rng
@@ -26,7 +26,7 @@ class Rewards(NamedTuple):
 
 
 def law_of(prior: LogisticSticks) -> Array:
-    return KindsEngine(RobustEngine(RobustMixture(2, 1), fixed_units=True), prior)._law
+    return KindsEngine(RobustEngine(RobustMixture(2, 1), fixed_units=True), prior)._hyperprior
 
 
 def started(rewards: Rewards, m: int, rng: Rng) -> tuple[Sticks, list[Array]]:
@@ -36,17 +36,17 @@ def started(rewards: Rewards, m: int, rng: Rng) -> tuple[Sticks, list[Array]]:
     columns[kernels.UNIT] = 1.0
     sticks, data = engine._sticks(m, columns), [np.zeros((len(rewards.arms), 4 + 2 * m)) for _ in range(2)]
     for x, arm, kind in zip(*rewards, strict=True):
-        kernels.take_in(sticks, data[arm], int(arm), x, 0.0, int(kind), stream(rng))
+        kernels.add_reward(sticks, data[arm], int(arm), x, 0.0, int(kind), rng_handle(rng))
     return sticks, data
 
 
-def rounds(sticks: Sticks, data: list[Array], law: Array, n: int, rng: Rng, moves: int = 4) -> Array:
+def rounds(sticks: Sticks, data: list[Array], hyperprior: Array, n: int, rng: Rng, moves: int = 4) -> Array:
     """Beta of every arm, beta_0 and log lam of the first stick after each of n rounds, (n, 8)."""
     out = np.empty((n, 8))
     for row in out:
         for arm in range(2):
-            kernels.visits(sticks, data[arm], arm, moves, 1, stream(rng))
-        kernels.finish(sticks, 0, 1, law, stream(rng))
+            kernels.visits(sticks, data[arm], arm, moves, 1, rng_handle(rng))
+        kernels.redraw_shared(sticks, 0, 1, hyperprior, rng_handle(rng))
         row[:4] = sticks.fits[:, 0, :, 3].ravel()
         row[4:6] = sticks.shared[0, 0]
         row[6:] = np.log(sticks.shared[0, 1])
@@ -62,7 +62,7 @@ def textbook(rewards: Rewards, n: int, rng: Rng) -> Array:
         for arm in range(2):
             mine = rewards.arms == arm
             omega = np.empty(mine.sum())
-            polya_gamma.fill(X[mine] @ beta[arm], omega, stream(rng))
+            polya_gamma.fill(X[mine] @ beta[arm], omega, rng_handle(rng))
             V = np.linalg.inv((X[mine].T * omega) @ X[mine] + np.diag(1 / lam))
             mean = V @ (X[mine].T @ (y[mine] - 0.5) + centre / lam)
             beta[arm] = rng.multivariate_normal(mean, V)
@@ -110,25 +110,25 @@ def test_planted_bugs_differ_from_the_textbook(problem: Rewards, bug: str) -> No
     rng = np.random.default_rng(2)
     expected = textbook(problem, 12_000, rng)[500:]
     sticks, data = started(problem, 1, rng)
-    law, moves = law_of(PRIOR), 4
+    hyperprior, moves = law_of(PRIOR), 4
     if bug == "omegas are not redrawn":
         moves = 0
     else:
-        law[kernels.SCALE : kernels.SCALE + 2] *= 4
-    found = rounds(sticks, data, law, 40_000, rng, moves)[1000:]
+        hyperprior[kernels.SCALE : kernels.SCALE + 2] *= 4
+    found = rounds(sticks, data, hyperprior, 40_000, rng, moves)[1000:]
     assert np.abs(z_scores(found, expected)).max() > 6
 
 
 def ranks(n_worlds: int, moves: int, seed: int) -> Array:
     """Ranks, from 0 to 9, of true parameters among nine draws, (n_worlds, 8)."""
-    rng, law = np.random.default_rng(seed), law_of(PRIOR)
+    rng, hyperprior = np.random.default_rng(seed), law_of(PRIOR)
     out = np.empty((n_worlds, 8))
     for row in out:
         params = PRIOR.sample_params(2, rng)
         arms, x = rng.integers(2, size=16), rng.standard_normal((16, 1))
         kinds = [PRIOR.sample_kind(params, int(arm), at, rng) for arm, at in zip(arms, x, strict=True)]
         sticks, data = started(Rewards(x, arms, np.array(kinds)), 2, rng)
-        draws = rounds(sticks, data, law, 360, rng, moves)[39::40]
+        draws = rounds(sticks, data, hyperprior, 360, rng, moves)[39::40]
         truth = [*params.slopes[:, 0].ravel(), *params.centre[0], *np.log(params.spread[0])]
         row[:] = (draws < truth).sum(axis=0)
     return out

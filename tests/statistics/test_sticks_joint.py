@@ -5,7 +5,7 @@ import pytest
 
 from polyarm.inference import KindsEngine, RobustEngine
 from polyarm.kernels import sticks as kernels
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.sticks import Sticks
 from polyarm.models import LogisticSticks, RobustMixture
 from polyarm.models.sticks import StickParams
@@ -47,7 +47,7 @@ def params_of(sticks: Sticks, rng: Rng) -> StickParams:
     return StickParams(lam[:, [0, -1]].copy(), centre.copy(), slopes)
 
 
-def chained(n: int, law: Array, omega_factor: float, rng: Rng) -> Array:
+def chained(n: int, hyperprior: Array, omega_factor: float, rng: Rng) -> Array:
     """Features along a chain that draws rewards given the parameters and lets the sampler move these in turn."""
     sticks = ENGINE._sticks(M, np.zeros((6, D)))
     sticks.columns[kernels.UNIT] = 1.0
@@ -61,31 +61,31 @@ def chained(n: int, law: Array, omega_factor: float, rng: Rng) -> Array:
         out.append(features(params, kinds))
         sticks.sums[:], sticks.sizes[:] = 0.0, 0
         for x, a, kind in zip(CONTEXTS, ARMS, kinds, strict=True):
-            kernels.take_in(sticks, data[a], int(a), x, 0.0, int(kind), stream(rng))
+            kernels.add_reward(sticks, data[a], int(a), x, 0.0, int(kind), rng_handle(rng))
         for arm in range(A):
-            kernels.visits(sticks, data[arm], arm, 2, 1, stream(rng))
+            kernels.visits(sticks, data[arm], arm, 2, 1, rng_handle(rng))
         sticks.sums[..., OMEGAS] *= omega_factor
         for arm in range(A):
-            kernels.finish(sticks, arm, (arm + 1 + t % 2) % A, law, stream(rng))
+            kernels.redraw_shared(sticks, arm, (arm + 1 + t % 2) % A, hyperprior, rng_handle(rng))
     return np.array(out[n // 20 :])
 
 
-def largest_z(law: Array, omega_factor: float, seed: int, n: int = 12_000, n_batches: int = 40) -> float:
+def largest_z(hyperprior: Array, omega_factor: float, seed: int, n: int = 12_000, n_batches: int = 40) -> float:
     """The largest difference between the two, in standard errors."""
     rng = np.random.default_rng(seed)
-    one, chain = told(n // 2, rng), chained(n, law, omega_factor, rng)
+    one, chain = told(n // 2, rng), chained(n, hyperprior, omega_factor, rng)
     batches = chain[: len(chain) // n_batches * n_batches].reshape(n_batches, -1, chain.shape[1]).mean(axis=1)
     error = np.hypot(batches.std(axis=0, ddof=1) / n_batches**0.5, one.std(axis=0, ddof=1) / len(one) ** 0.5)
     return float(np.abs((batches.mean(axis=0) - one.mean(axis=0)) / error).max())
 
 
 def test_the_sampler_leaves_the_joint_distribution_as_it_is() -> None:
-    assert largest_z(ENGINE._law, 1.0, seed=5) < 4.5
+    assert largest_z(ENGINE._hyperprior, 1.0, seed=5) < 4.5
 
 
 @pytest.mark.parametrize("bug", ["half the omegas", "a prior of half the spread"])
 def test_planted_bugs_are_found(bug: str) -> None:
-    law = ENGINE._law.copy()
+    hyperprior = ENGINE._hyperprior.copy()
     if bug == "a prior of half the spread":
-        law[kernels.SCALE : kernels.SCALE + 2] *= 0.5
-    assert largest_z(law, 0.5 if bug == "half the omegas" else 1.0, seed=6) > 6
+        hyperprior[kernels.SCALE : kernels.SCALE + 2] *= 0.5
+    assert largest_z(hyperprior, 0.5 if bug == "half the omegas" else 1.0, seed=6) > 6

@@ -20,7 +20,7 @@ from polyarm.inference.gibbs import with_room
 from polyarm.inference.links import LOOKED_AT, WORK, YOUNG, Reward, fade_weights, first_guess, is_due
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels import sticks as columns_of
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, OFF, ON, ORIGIN, STATUS, WAITING, Amounts
 from polyarm.models import AmountMixture, Objective, StudentMixture
 from polyarm.models.amounts import gamma_density
@@ -28,7 +28,7 @@ from polyarm.types import Array, Rng
 
 ENOUGH = 8  # amounts that it begins with
 PASSES = 8  # over all amounts when it begins
-LAW = np.array([3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0])  # as that of counts: see links.LAWS
+HYPERPRIOR = np.array([3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0])  # as that of counts: see links.HYPERPRIORS
 SLICES = 32  # values that stand for a gamma distribution where an objective is asked for
 
 
@@ -73,7 +73,7 @@ class AmountModel:
         level = np.array([float(status), 1.0, 0.0, 1.0, 1.0])
         sums, fits = np.zeros((A, 1 + D + D * (D + 1) // 2)), np.zeros((A, D, D + 1))
         sizes = np.zeros((self.n_arms, 2), np.int64)
-        model = Amounts(sums, sums.copy(), fits, first_guess(LAW, D), level, columns, sizes)
+        model = Amounts(sums, sums.copy(), fits, first_guess(HYPERPRIOR, D), level, columns, sizes)
         return AmountState(np.array([1.0, 0.0]), model, tuple(np.zeros((0, D + 3)) for _ in range(self.n_arms)))
 
     def judge(self, state: AmountState, reward: Reward, base: float) -> None:
@@ -111,7 +111,7 @@ class AmountModel:
             for arm, rows in enumerate(state.data):
                 kernels.visit(state.model, rows, arm, len(rows), 0)
             self._find_shape(state)
-            kernels.share(state.model, LAW)
+            kernels.share(state.model, HYPERPRIOR)
         return state
 
     def _followed(self, state: AmountState, reward: Reward, n: int) -> AmountState:
@@ -125,7 +125,7 @@ class AmountModel:
         if is_due(n):
             self._find_shape(state)
         if n <= YOUNG or n % (1 + self.n_arms * (self.context_dim + 1) ** 3 // WORK) == 0:
-            kernels.share(model, LAW)
+            kernels.share(model, HYPERPRIOR)
         return state
 
     def _taken_in(self, state: AmountState, reward: Reward) -> AmountState:
@@ -133,7 +133,7 @@ class AmountModel:
         if not self.fixed_units:
             columns_of.observe(model.columns, reward.context)
         data = with_room(state.data, model.sizes, a, self.memory)
-        kernels.take_in(model, data[a], a, reward.context, reward.value)
+        kernels.add_reward(model, data[a], a, reward.context, reward.value)
         return state._replace(data=data)
 
     def _find_shape(self, state: AmountState) -> None:
@@ -192,7 +192,7 @@ class AmountModel:
 
     def _means(self, state: AmountState, x: Array, n: int, rng: Rng) -> Array:
         means = np.empty((n, self.n_arms))
-        kernels.draw_means(state.model, x, means, stream(rng))
+        kernels.draw_means(state.model, x, means, rng_handle(rng))
         return means
 
     def _node_means(self, state: AmountState, x: Array, arm: int) -> Array:

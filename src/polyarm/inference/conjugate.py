@@ -22,8 +22,8 @@ from polyarm.inference.door import Door
 from polyarm.inference.moments import MomentDefaults
 from polyarm.inference.state_checks import require_range, require_roots
 from polyarm.kernels import conjugate as kernels
-from polyarm.kernels._jit import stream
-from polyarm.kernels.linalg.root import leverage
+from polyarm.kernels._jit import rng_handle
+from polyarm.kernels.linalg.sqrt_information import leverage
 from polyarm.models import LinearGaussian, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Mask, Rng
 
@@ -55,15 +55,15 @@ class ConjugateEngine(MomentDefaults):
     """
 
     arms: Sequence[LinearGaussian]
-    _laws: Array = field(init=False, repr=False)
+    _noise_priors: Array = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
     def __post_init__(self) -> None:
         require(len(self.arms) > 0, "arms", "at least one model", self.arms)
         dims = {arm.base.dim for arm in self.arms}
         require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
-        laws = [(arm.base.shape, arm.base.scale, arm.noise_var or 0.0) for arm in self.arms]
-        object.__setattr__(self, "_laws", np.array(laws))
+        noise_priors = [(arm.base.shape, arm.base.scale, arm.noise_var or 0.0) for arm in self.arms]
+        object.__setattr__(self, "_noise_priors", np.array(noise_priors))
 
     @property
     def n_arms(self) -> int:
@@ -77,8 +77,11 @@ class ConjugateEngine(MomentDefaults):
 
     def init(self) -> ConjugateState:
         """State before any reward."""
-        roots, counts = np.stack([arm.base.root for arm in self.arms]), np.zeros(self.n_arms, np.int64)
-        return ConjugateState(roots, counts, self._door.settings(self))
+        sqrt_information, counts = (
+            np.stack([arm.base.sqrt_information for arm in self.arms]),
+            np.zeros(self.n_arms, np.int64),
+        )
+        return ConjugateState(sqrt_information, counts, self._door.settings(self))
 
     def with_arm(self, state: ConjugateState) -> "tuple[ConjugateEngine, ConjugateState]":
         """The engine and the state with one more arm, which starts from the arms' common prior."""
@@ -103,7 +106,7 @@ class ConjugateEngine(MomentDefaults):
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        kernels.draw_means(state.roots, state.counts, self._laws, x, out, stream(rng))
+        kernels.draw_means(state.roots, state.counts, self._noise_priors, x, out, rng_handle(rng))
         return out
 
     def win_shares(
@@ -119,7 +122,7 @@ class ConjugateEngine(MomentDefaults):
         mask = require_eligible(eligible, self.n_arms)
         who = np.ones(self.n_arms, np.bool_) if mask is None else mask
         n, out = require_count(n_draws, "n_draws"), np.empty((len(x), self.n_arms))
-        kernels.count_wins(state.roots, state.counts, self._laws, x, who, n, out, stream(rng))
+        kernels.count_wins(state.roots, state.counts, self._noise_priors, x, who, n, out, rng_handle(rng))
         return out
 
     def expected_means(self, state: ConjugateState, context: Array) -> Array:
@@ -135,14 +138,14 @@ class ConjugateEngine(MomentDefaults):
         if state is not self._door.last:
             self._door.check(self, state)
         growth = 0.5 * state.roots[:, -1, -1] ** 2
-        return self._laws[:, 0] + 0.5 * state.counts, self._laws[:, 1] + growth
+        return self._noise_priors[:, 0] + 0.5 * state.counts, self._noise_priors[:, 1] + growth
 
     def noise_variances(self, state: ConjugateState) -> Array:
         """Known or expected noise variance of every arm, (n_arms,); b / (a - 1), with a - 1 taken for at least 1/2."""
         if state is not self._door.last:
             self._door.check(self, state)
         shape, scale = self.noise(state)
-        known = self._laws[:, 2]
+        known = self._noise_priors[:, 2]
         return np.asarray(np.where(known > 0, known, scale / np.maximum(shape - 1.0, 0.5)))
 
     def predictors(self, state: ConjugateState, context: Array) -> Array:
@@ -169,7 +172,9 @@ class ConjugateEngine(MomentDefaults):
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        kernels.draw_worths(state.roots, state.counts, self._laws, x, objective.functional, out, stream(rng))
+        kernels.draw_worths(
+            state.roots, state.counts, self._noise_priors, x, objective.functional, out, rng_handle(rng)
+        )
         return out
 
     def n_components(self, state: ConjugateState) -> IntArray:
@@ -185,7 +190,7 @@ class ConjugateEngine(MomentDefaults):
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         mean, square = leverage(state.roots[a], x, np.empty_like(x))
-        shape, scale, noise_var = self._laws[a]
+        shape, scale, noise_var = self._noise_priors[a]
         shape += 0.5 * state.counts[a]
         scale += 0.5 * state.roots[a, -1, -1] ** 2
         spread = noise_var if noise_var > 0 else scale / shape
@@ -203,7 +208,7 @@ class ConjugateEngine(MomentDefaults):
         points, n = require_vector(grid, "grid"), require_count(n_draws, "n_draws")
         require_generator(rng)
         mean, square = leverage(state.roots[a], x, np.empty_like(x))
-        shape, scale, noise_var = self._laws[a]
+        shape, scale, noise_var = self._noise_priors[a]
         rate = scale + 0.5 * state.roots[a, -1, -1] ** 2
         draws = rate / rng.standard_gamma(shape + 0.5 * state.counts[a], (n, 1))
         variance = np.full((n, 1), noise_var) if noise_var > 0 else draws

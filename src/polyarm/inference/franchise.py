@@ -22,7 +22,7 @@ from polyarm.inference.state_checks import (
     require_range,
     require_rewards,
 )
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.franchise import draws, moves
 from polyarm.kernels.franchise.books import (
     SEEN,
@@ -116,11 +116,11 @@ def redraw_concentration(counts: Sequence[IntArray], rule: Array, prior: tuple[f
     """Draw the concentration rule[0] given how many sit at each table of every restaurant; rule[1] is the discount."""
     tables = np.zeros((len(counts), 1, max(len(c) for c in counts)))
     sizes = np.array([[len(c)] for c in counts])
-    laws = np.tile([0.0, 0.0, *rule], (len(counts), 1))
+    processes = np.tile([0.0, 0.0, *rule], (len(counts), 1))
     for table, sitting in zip(tables, counts, strict=True):
         table[COUNT, : len(sitting)] = sitting
-    redraw(tables, sizes, laws, np.array([*prior, 1.0, 1.0]), True, False, stream(rng))
-    rule[0] = laws[0, GAMMA]
+    redraw(tables, sizes, processes, np.array([*prior, 1.0, 1.0]), True, False, rng_handle(rng))
+    rule[0] = processes[0, GAMMA]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +156,9 @@ class HierarchicalEngine:
         require_count(self.moves, "moves", at_least=0)
         require_count(self.table_moves, "table_moves", at_least=0)
         model = self.model
-        columns, roots, laws = prior_of([LinearMixture(model.base)])
-        laws[0, [GAMMA, DISCOUNT]] = 0.0  # masses are those of tables, not of rewards
-        object.__setattr__(self, "_prior", Priors(columns[0], roots[0], laws[0]))
+        columns, sqrt_information, processes = prior_of([LinearMixture(model.base)])
+        processes[0, [GAMMA, DISCOUNT]] = 0.0  # masses are those of tables, not of rewards
+        object.__setattr__(self, "_prior", Priors(columns[0], sqrt_information[0], processes[0]))
         for name in ("concentration", "shared_concentration"):
             if getattr(self, f"learn_{name}") is not None:
                 require_pair(getattr(self, f"learn_{name}"), f"learn_{name}")
@@ -238,7 +238,7 @@ class HierarchicalEngine:
         self._door.last = NOTHING
         given, backup = state, backup_of(state, y)
         state = self._with_room(state)
-        moves.learn(self.books(state), a, x, y, stream(rng))
+        moves.learn(self.books(state), a, x, y, rng_handle(rng))
         n = int(state.size[ROWS])
         state = self._move_rewards(state, min(self.moves, 10 * n), rng)
         if self.table_moves and rng.random() * n < self.moves:
@@ -253,8 +253,8 @@ class HierarchicalEngine:
     def _mended(self, state: FranchiseState) -> bool:
         """Compute every dish afresh from its rewards, in place; tell whether all are finite now."""
         dishes, labels, size = state.dishes[None], state.labels[None], state.size[None]
-        column, root, law = (part[None] for part in self._prior)
-        rebuild_components(Books(dishes, labels, size, column, root, law, state.data, state.z), 0)
+        column, sqrt_information, process = (part[None] for part in self._prior)
+        rebuild_components(Books(dishes, labels, size, column, sqrt_information, process, state.data, state.z), 0)
         return bool(finite_columns(state.dishes, int(state.size[0])))
 
     def redraw_hyperparameters(self, state: FranchiseState, rng: Rng) -> None:
@@ -279,7 +279,7 @@ class HierarchicalEngine:
     def _move_rewards(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         left = n_moves if state.size[ROWS] > 0 else 0
         while left > 0:
-            left = moves.move_rewards(self.books(state), left, stream(rng))
+            left = moves.move_rewards(self.books(state), left, rng_handle(rng))
             state = self._with_room(state)
         return state
 
@@ -294,7 +294,7 @@ class HierarchicalEngine:
     def _move_tables(self, state: FranchiseState, n_moves: int, rng: Rng) -> FranchiseState:
         left = n_moves if state.size[ROWS] > 0 else 0
         while left > 0:
-            left = moves.move_tables(self.books(state), left, stream(rng))
+            left = moves.move_tables(self.books(state), left, rng_handle(rng))
             state = self._with_room(state)
         return state
 
@@ -304,7 +304,7 @@ class HierarchicalEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        draws.draw_means(self.books(state), x, out, stream(rng))
+        draws.draw_means(self.books(state), x, out, rng_handle(rng))
         return out
 
     def expected_means(self, state: FranchiseState, context: Array) -> Array:
@@ -347,7 +347,7 @@ class HierarchicalEngine:
         seated = np.bincount(at, state.guests[a, used] - rules.discount, minlength=n_dishes + 1)
         new = new_table_mass(rules, int(state.arms[a, TABLES]), n_dishes)
         places = np.column_stack([state.dishes[:, :n_dishes], self._prior.columns])
-        return student_mixture(places, seated + new * menu / menu.sum(), self._prior.laws[SHAPE], x)
+        return student_mixture(places, seated + new * menu / menu.sum(), self._prior.processes[SHAPE], x)
 
     def draw_densities(
         self, state: FranchiseState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
@@ -359,5 +359,5 @@ class HierarchicalEngine:
         a = require_arm(arm, self.n_arms)
         points = require_vector(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
-        draws.draw_densities(self.books(state), x, a, points, out, stream(rng))
+        draws.draw_densities(self.books(state), x, a, points, out, rng_handle(rng))
         return out

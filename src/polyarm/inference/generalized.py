@@ -23,7 +23,7 @@ from polyarm.inference.failure import all_finite, backup_of, give_up
 from polyarm.inference.moments import MomentDefaults
 from polyarm.inference.state_checks import require_above, require_numbers, require_range
 from polyarm.kernels import generalized as kernels
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.types import Array, IntArray, Rng
 
 FIRST_CAPACITY = 16  # rewards there is room for at first; doubled when full
@@ -178,8 +178,8 @@ class GeneralizedEngine(MomentDefaults):
         if state.stale[a] * WORK >= (n + d) * d * d:
             self._fit(state, a)
         else:
-            row, law = state.rows[a][n], (FAMILIES[self.family], state.extra)
-            kernels.add(*law, row, state.centres[a], state.covariances[a])
+            row, likelihood = state.rows[a][n], (FAMILIES[self.family], state.extra)
+            kernels.add(*likelihood, row, state.centres[a], state.covariances[a])
         if self.family in ("ordinal", "gamma") and is_due(int(state.counts.sum())):
             self._fit_shared(state)
         if not is_sound(state) and not self._mended(state):
@@ -234,8 +234,8 @@ class GeneralizedEngine(MomentDefaults):
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        law, beta = (FAMILIES[self.family], state.extra), (state.centres, state.covariances)
-        kernels.draw_means(*law, *beta, x, out, stream(rng))
+        likelihood, beta = (FAMILIES[self.family], state.extra), (state.centres, state.covariances)
+        kernels.draw_means(*likelihood, *beta, x, out, rng_handle(rng))
         return out + self.lowest
 
     def moments(self, state: GeneralizedState, context: Array) -> Array:

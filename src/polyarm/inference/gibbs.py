@@ -26,8 +26,8 @@ from polyarm.inference.predictive import process_mixture
 from polyarm.inference.rules import Budget, Sweeps
 from polyarm.inference.slots import doubled_slots, slots_in_order
 from polyarm.inference.state_checks import require_components, require_numbers, require_roots, require_seating
-from polyarm.kernels._jit import stream
-from polyarm.kernels.linalg.root import absorb
+from polyarm.kernels._jit import rng_handle
+from polyarm.kernels.linalg.sqrt_information import absorb
 from polyarm.kernels.mixture import gibbs as kernels
 from polyarm.kernels.mixture import means
 from polyarm.kernels.mixture.component import DISCOUNT, GAMMA, LANES, LOG_DET, MEAN, NOISE, SCALE, SHAPE, n_rows
@@ -79,12 +79,12 @@ class GibbsState(NamedTuple):
 class Priors(NamedTuple):
     """Every arm's empty component (n_arms, rows), its square-root information, and a0, b0, concentration, discount.
 
-    roots (n_arms, 1, dim + 1, dim + 1) have the shape of a state's in which nothing is ever absorbed.
+    sqrt_information (n_arms, 1, dim + 1, dim + 1) has the shape of a state's roots in which nothing is ever absorbed.
     """
 
     columns: Array
-    roots: Array
-    laws: Array
+    sqrt_information: Array
+    processes: Array
 
 
 def prior_of(arms: Sequence[LinearMixture]) -> Priors:
@@ -95,9 +95,9 @@ def prior_of(arms: Sequence[LinearMixture]) -> Priors:
         column[SCALE] = arm.base.scale
         column[LOG_DET] = np.linalg.slogdet(arm.base.covariance_matrix)[1]
         column[MEAN : MEAN + dim] = arm.base.mean_vector
-        column[MEAN + dim :] = np.linalg.inv(arm.base.root[:-1, :-1]).T[np.tril_indices(dim)]
-    laws = [(arm.base.shape, arm.base.scale, arm.concentration, arm.discount) for arm in arms]
-    return Priors(columns, np.stack([arm.base.root[None] for arm in arms]), np.array(laws))
+        column[MEAN + dim :] = np.linalg.inv(arm.base.sqrt_information[:-1, :-1]).T[np.tril_indices(dim)]
+    processes = [(arm.base.shape, arm.base.scale, arm.concentration, arm.discount) for arm in arms]
+    return Priors(columns, np.stack([arm.base.sqrt_information[None] for arm in arms]), np.array(processes))
 
 
 def require_pair(value: tuple[float, float] | None, name: str) -> Array:
@@ -115,18 +115,18 @@ def grown(array: Array, axis: int = -1) -> Array:
     return np.ascontiguousarray(np.concatenate([array, extra], axis=axis))
 
 
-def with_room_for_component(state: GibbsState, roots: Array) -> GibbsState:
-    """The state with twice the slots for components; new slots carry new labels and start from the prior's roots."""
+def with_room_for_component(state: GibbsState, sqrt_information: Array) -> GibbsState:
+    """The state with twice the slots for components; new slots carry new labels and start from the prior's."""
     capacity = state.tables.shape[2]
     state = state._replace(tables=grown(state.tables), labels=doubled_slots(state.labels))
     if state.roots.shape[1] > 1:
-        state = state._replace(roots=np.concatenate([state.roots, repeated(roots, capacity)], axis=1))
+        state = state._replace(roots=np.concatenate([state.roots, repeated(sqrt_information, capacity)], axis=1))
     return state
 
 
-def repeated(roots: Array, times: int) -> Array:
-    """Every arm's root that many times, (n_arms, times, dim + 1, dim + 1)."""
-    return np.repeat(roots, times, axis=1)
+def repeated(sqrt_information: Array, times: int) -> Array:
+    """Every arm's matrix that many times, (n_arms, times, dim + 1, dim + 1)."""
+    return np.repeat(sqrt_information, times, axis=1)
 
 
 def room_for_reward(
@@ -214,15 +214,20 @@ class GibbsEngine:
         pairs = [require_pair(self.learn_concentration, "learn_concentration")]
         pairs += [require_pair(self.learn_discount, "learn_discount"), require_pair(self.learn_scale, "learn_scale")]
         if self.learn_concentration or self.learn_discount:
-            laws = self._prior.laws[:, [GAMMA, DISCOUNT]]
-            concentration, discount = laws[0]
-            require(bool((laws == laws[0]).all()), "arms", "of one concentration and discount to learn them", laws)
-            require(bool(discount >= 0), "arms", "infinite mixtures to learn their seating", laws[0])
+            processes = self._prior.processes[:, [GAMMA, DISCOUNT]]
+            concentration, discount = processes[0]
+            require(
+                bool((processes == processes[0]).all()),
+                "arms",
+                "of one concentration and discount to learn them",
+                processes,
+            )
+            require(bool(discount >= 0), "arms", "infinite mixtures to learn their seating", processes[0])
             require(bool(concentration > 0), "concentration", "above 0 to learn it", concentration)
         if self.learn_discount:
             require(bool(0 < discount < MOST), "discount", f"between 0 and {MOST} to begin learning", discount)
         if self.learn_scale:
-            scales = self._prior.laws[:, NOISE]
+            scales = self._prior.processes[:, NOISE]
             require(bool((scales == scales[0]).all()), "arms", "of one prior_scale to learn it", scales)
         return np.concatenate(pairs)
 
@@ -245,8 +250,8 @@ class GibbsEngine:
             tables=np.zeros((n, rows, capacity)),
             labels=np.tile(np.arange(capacity), (n, 2, 1)),
             sizes=np.zeros((n, 4), np.int64),
-            roots=repeated(self._prior.roots, capacity if self._absorbs else 1),
-            laws=self._prior.laws.copy(),
+            roots=repeated(self._prior.sqrt_information, capacity if self._absorbs else 1),
+            laws=self._prior.processes.copy(),
             data=tuple(np.zeros((first, self.context_dim + 2)) for _ in range(n)),
             seats=tuple(np.zeros(first, np.int64) for _ in range(n)),
             made_with=self._door.settings(self),
@@ -260,7 +265,7 @@ class GibbsEngine:
         fresh = engine.init()
         fresh.laws[-1] = state.laws[-1]
         while fresh.tables.shape[2] < state.tables.shape[2]:
-            fresh = with_room_for_component(fresh, engine._prior.roots)
+            fresh = with_room_for_component(fresh, engine._prior.sqrt_information)
         return engine, with_empty_arm(state, fresh)
 
     @property
@@ -268,8 +273,8 @@ class GibbsEngine:
         return self.memory is not None or self.half_life is not None
 
     def require_fit(self, state: GibbsState) -> None:
-        """Raise unless what is not learned of the arms' laws is that of the models."""
-        laws, learned = self._prior.laws, np.zeros(4, bool)
+        """Raise unless what is not learned of the arms' processes is that of the models."""
+        processes, learned = self._prior.processes, np.zeros(4, bool)
         learned[1:] = (
             self.learn_scale is not None,
             self.learn_concentration is not None,
@@ -277,7 +282,7 @@ class GibbsEngine:
         )
         _, scale, concentration, discount = state.laws.T
         inside = (scale > 0) & (concentration > -discount) & (discount < 1)
-        same = (state.laws == laws) | (learned & inside[:, None])
+        same = (state.laws == processes) | (learned & inside[:, None])
         require(bool(same.all()), "state.laws", "the models' where they are not learned", state.laws[~same.all(axis=1)])
 
     def must_migrate(self, state: GibbsState) -> bool:
@@ -287,16 +292,16 @@ class GibbsEngine:
 
     def migrated(self, state: GibbsState) -> GibbsState:
         """The state of an engine with another memory or half-life; rewards beyond the memory are absorbed."""
-        roots = state.roots
-        if self._absorbs and roots.shape[1] == 1:
-            roots = repeated(roots, state.tables.shape[2])
-        roots, sizes = roots.copy(), state.sizes.copy()
+        sqrt_information = state.roots
+        if self._absorbs and sqrt_information.shape[1] == 1:
+            sqrt_information = repeated(sqrt_information, state.tables.shape[2])
+        sqrt_information, sizes = sqrt_information.copy(), state.sizes.copy()
 
         def absorb_row(arm: int, row: int) -> None:
-            absorb(roots[arm, state.seats[arm][row]], state.data[arm][row, :-1].copy())
+            absorb(sqrt_information[arm, state.seats[arm][row]], state.data[arm][row, :-1].copy())
 
         data, seats = fit_memory(state.data, state.seats, sizes, self.memory, absorb_row)
-        return state._replace(roots=roots, sizes=sizes, data=data, seats=seats)
+        return state._replace(roots=sqrt_information, sizes=sizes, data=data, seats=seats)
 
     def update(self, state: GibbsState, context: Array, arm: int, reward: float, rng: Rng) -> GibbsState:
         """State after one reward."""
@@ -311,7 +316,7 @@ class GibbsEngine:
         if isinstance(self.rule, Budget):
             state, finite = self._learn(state, a, x, y, self.rule, rng)
         else:
-            kernels.seat(self._books(state, a), a, x, y, stream(rng))
+            kernels.seat(self._books(state, a), a, x, y, rng_handle(rng))
             state = self._sweep_until_settled(state, a, self.rule, rng)
             finite = finite_components(state.tables, state.sizes, a)
         if not finite and not self._mend(state, a):
@@ -327,8 +332,8 @@ class GibbsEngine:
         return finite_components(state.tables, state.sizes, arm)
 
     def _books(self, state: GibbsState, arm: int) -> Books:
-        tables, slots, sizes, roots, laws, data, labels, _ = state
-        return Books(tables, slots, sizes, self._columns(state), roots, laws, data[arm], labels[arm])
+        tables, slots, sizes, sqrt_information, processes, data, labels, _ = state
+        return Books(tables, slots, sizes, self._columns(state), sqrt_information, processes, data[arm], labels[arm])
 
     def _columns(self, state: GibbsState) -> Array:
         """Every arm's empty component, with the scale that has been learned."""
@@ -343,7 +348,7 @@ class GibbsEngine:
             data, seats = room_for_reward(state.data, state.seats, state.sizes, arm, self.memory)
             state = state._replace(data=data, seats=seats)
         if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
-            state = with_room_for_component(state, self._prior.roots)
+            state = with_room_for_component(state, self._prior.sqrt_information)
         return state
 
     def _learn(
@@ -351,7 +356,7 @@ class GibbsEngine:
     ) -> tuple[GibbsState, bool]:
         """State with the reward, and whether its arm is finite."""
         n_moves = rule.moves_at(int(state.sizes[arm, EVER]) + 1)
-        left = kernels.learn(self._books(state, arm), arm, x, y, n_moves, stream(rng))
+        left = kernels.learn(self._books(state, arm), arm, x, y, n_moves, rng_handle(rng))
         finite = left != kernels.NOT_FINITE
         if left > 0:
             state = self._random_moves(state, arm, left, rng)
@@ -377,11 +382,13 @@ class GibbsEngine:
             self._door.check(self, state)
         learn = (self.learn_concentration is not None, self.learn_discount is not None)
         if any(learn):
-            redraw(state.tables, state.sizes, state.laws, self._hyperprior, *learn, stream(rng))
+            redraw(state.tables, state.sizes, state.laws, self._hyperprior, *learn, rng_handle(rng))
         if self.learn_scale is not None:
-            redraw_scale(state.tables, state.sizes, state.laws, self._hyperprior, stream(rng))
-            for data, size, column, law in zip(state.data, state.sizes, self._columns(state), state.laws, strict=True):
-                rate_rewards(data, size[ROWS], column, law[SHAPE])
+            redraw_scale(state.tables, state.sizes, state.laws, self._hyperprior, rng_handle(rng))
+            for data, size, column, process in zip(
+                state.data, state.sizes, self._columns(state), state.laws, strict=True
+            ):
+                rate_rewards(data, size[ROWS], column, process[SHAPE])
 
     def fade(self, state: GibbsState, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
@@ -390,7 +397,7 @@ class GibbsEngine:
         require_share(share, "share")
         require(self._absorbs, "half_life", "given, or a memory, where the past fades", self.half_life)
         for a in range(self.n_arms):
-            forget(self._books(state, a), a, self._prior.roots[a, 0], share)
+            forget(self._books(state, a), a, self._prior.sqrt_information[a, 0], share)
 
     def random_moves(self, state: GibbsState, arm: int, n_moves: int, rng: Rng) -> GibbsState:
         """State after that many Gibbs moves of uniformly drawn rewards of an arm."""
@@ -408,8 +415,8 @@ class GibbsEngine:
     def _random_moves(self, state: GibbsState, arm: int, n_moves: int, rng: Rng) -> GibbsState:
         left = n_moves if state.sizes[arm, ROWS] > 0 else 0
         while left > 0:
-            left = kernels.random_moves(self._books(state, arm), arm, left, stream(rng))
-            state = with_room_for_component(state, self._prior.roots) if left > 0 else state
+            left = kernels.random_moves(self._books(state, arm), arm, left, rng_handle(rng))
+            state = with_room_for_component(state, self._prior.sqrt_information) if left > 0 else state
         return state
 
     def sweep(self, state: GibbsState, arm: int, rng: Rng) -> GibbsState:
@@ -422,8 +429,8 @@ class GibbsEngine:
         left = int(state.sizes[arm, ROWS])
         order = np.empty(left, np.int64)
         while left > 0:
-            left = kernels.sweep(self._books(state, arm), arm, order, left, stream(rng))
-            state = with_room_for_component(state, self._prior.roots) if left > 0 else state
+            left = kernels.sweep(self._books(state, arm), arm, order, left, rng_handle(rng))
+            state = with_room_for_component(state, self._prior.sqrt_information) if left > 0 else state
         return state
 
     def split_merge(self, state: GibbsState, arm: int, n_proposals: int, rng: Rng) -> GibbsState:
@@ -435,8 +442,8 @@ class GibbsEngine:
     def _split_merge(self, state: GibbsState, arm: int, n_proposals: int, rng: Rng) -> GibbsState:
         left = n_proposals
         while left > 0:
-            left = split_merge(self._books(state, arm), arm, left, stream(rng))
-            state = with_room_for_component(state, self._prior.roots) if left > 0 else state
+            left = split_merge(self._books(state, arm), arm, left, rng_handle(rng))
+            state = with_room_for_component(state, self._prior.sqrt_information) if left > 0 else state
         return state
 
     def _sweep_until_settled(self, state: GibbsState, arm: int, rule: Sweeps, rng: Rng) -> GibbsState:
@@ -467,7 +474,7 @@ class GibbsEngine:
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
         way = DRAWS[self.draws]
-        means.draw_means(state.tables, state.sizes, self._prior.columns, state.laws, x, way, out, stream(rng))
+        means.draw_means(state.tables, state.sizes, self._prior.columns, state.laws, x, way, out, rng_handle(rng))
         return out
 
     def expected_means(self, state: GibbsState, context: Array) -> Array:
@@ -488,10 +495,10 @@ class GibbsEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
-        columns, functional, source = self._columns(state), objective.functional, stream(rng)
+        columns, functional, handle = self._columns(state), objective.functional, rng_handle(rng)
         for a in range(self.n_arms):
             table, size = state.tables[a], int(state.sizes[a, 0])
-            means.draw_worths(table, size, state.laws[a], columns[a], x, functional, out[a], source)
+            means.draw_worths(table, size, state.laws[a], columns[a], x, functional, out[a], handle)
         return np.ascontiguousarray(out.T)
 
     def n_components(self, state: GibbsState) -> IntArray:
@@ -525,5 +532,5 @@ class GibbsEngine:
         points = require_vector(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
         table, size = state.tables[a], int(state.sizes[a, 0])
-        means.draw_density(table, size, state.laws[a], self._prior.columns[a], x, points, out, stream(rng))
+        means.draw_density(table, size, state.laws[a], self._prior.columns[a], x, points, out, rng_handle(rng))
         return out

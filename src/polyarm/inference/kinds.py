@@ -27,7 +27,7 @@ from polyarm.inference.robust import RobustEngine, RobustState
 from polyarm.kernels import amounts, links
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.links import STATUS, STEP
 from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.sticks import Sticks
@@ -128,7 +128,7 @@ class KindsEngine:
     rest: RobustEngine
     sticks: LogisticSticks | None = None
     moves: int = 32
-    _law: Array = field(init=False, repr=False)
+    _hyperprior: Array = field(init=False, repr=False)
     _still: RobustEngine = field(init=False, repr=False)
     _quick: RobustEngine = field(init=False, repr=False)
     _links: LinkModels = field(init=False, repr=False)
@@ -140,7 +140,9 @@ class KindsEngine:
         require_count(self.moves, "moves", at_least=0)
         prior = self.sticks or LogisticSticks(self.n_arms, self.context_dim)
         object.__setattr__(
-            self, "_law", np.array([*prior.arm_shape, *prior.arm_scale, *prior.wide, *prior.most], dtype=np.float64)
+            self,
+            "_hyperprior",
+            np.array([*prior.arm_shape, *prior.arm_scale, *prior.wide, *prior.most], dtype=np.float64),
         )
         object.__setattr__(self, "_still", replace(self.rest, half_life=None))  # it fades when all kinds do
         object.__setattr__(self, "_quick", replace(self._still, moves=4, other_arm_moves=0))
@@ -192,7 +194,7 @@ class KindsEngine:
     def _sticks(self, m: int, columns: Array) -> Sticks:
         A, D = self.n_arms, self.context_dim + 1
         sums = np.zeros((A, m, 1 + 2 * D + D * (D + 1)))
-        shape, scale = self._law[:4].reshape(2, 2)
+        shape, scale = self._hyperprior[:4].reshape(2, 2)
         shared, guess = np.zeros((m, 2, D)), np.zeros((m, 2, D))
         shared[:, 1, :-1], shared[:, 1, -1] = scale / shape
         guess[:, 1] = 1.0  # what a specialist takes; the prior of what is learnt is far wider: decision 50
@@ -224,7 +226,7 @@ class KindsEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
-        stream(rng)  # a wrong generator is refused before anything changes
+        rng_handle(rng)  # a wrong generator is refused before anything changes
         if state is not self._door.last:
             state = self._door.admit(self, state)
         self._door.last = NOTHING
@@ -323,10 +325,10 @@ class KindsEngine:
         n = state.sticks.sizes[a, kernels.ROWS]
         if n >= LOOKS and n & (n - 1) == 0 and n == state.sticks.sizes[a, kernels.NEXT]:
             kernels.recount(state.sticks, state.data[a], a)
-        kernels.visits(state.sticks, state.data[a], a, self.moves, 2 if n <= LOOKS else 1, stream(rng))
+        kernels.visits(state.sticks, state.data[a], a, self.moves, 2 if n <= LOOKS else 1, rng_handle(rng))
         if b != a:
-            kernels.visits(state.sticks, state.data[b], b, self.moves // 2, 1, stream(rng))
-        kernels.finish(state.sticks, a, b, self._law, stream(rng))
+            kernels.visits(state.sticks, state.data[b], b, self.moves // 2, 1, rng_handle(rng))
+        kernels.redraw_shared(state.sticks, a, b, self._hyperprior, rng_handle(rng))
         if state.rest_is == MIXTURE and not bool((state.values == reward.value).any()):
             rest = self._still.update(state.rest, reward.context, a, reward.value, rng)
             state = state._replace(rest=rest)
@@ -338,7 +340,7 @@ class KindsEngine:
         state = state._replace(data=with_room(state.data, sticks.sizes, a, self.rest.memory))
         same = np.flatnonzero(state.values == reward.value)
         kind = int(same[0]) if len(same) else len(state.values)
-        kernels.take_in(sticks, state.data[a], a, reward.context, reward.value, kind, stream(rng))
+        kernels.add_reward(sticks, state.data[a], a, reward.context, reward.value, kind, rng_handle(rng))
         return state
 
     def _kept(self, state: KindsState) -> list[Reward]:
@@ -391,8 +393,8 @@ class KindsEngine:
         for _ in range(PASSES):
             for arm in range(self.n_arms):
                 n = int(state.sticks.sizes[arm, kernels.ROWS])
-                kernels.visits(state.sticks, state.data[arm], arm, n, 1, stream(rng))
-                kernels.finish(state.sticks, arm, arm, self._law, stream(rng))
+                kernels.visits(state.sticks, state.data[arm], arm, n, 1, rng_handle(rng))
+                kernels.redraw_shared(state.sticks, arm, arm, self._hyperprior, rng_handle(rng))
         return state
 
     def _rest_of(self, rewards: list[Reward], found: Found, rng: Rng) -> RobustState:
@@ -425,8 +427,8 @@ class KindsEngine:
         if len(state.values) == 0:
             return state._replace(rest=self.rest.refresh(state.rest, rng))
         for arm in range(self.n_arms):
-            kernels.visits(state.sticks, state.data[arm], arm, self.moves, 1, stream(rng))
-            kernels.finish(state.sticks, arm, arm, self._law, stream(rng))
+            kernels.visits(state.sticks, state.data[arm], arm, self.moves, 1, rng_handle(rng))
+            kernels.redraw_shared(state.sticks, arm, arm, self._hyperprior, rng_handle(rng))
         rest = self.rest.refresh(state.rest, rng) if state.rest_is == MIXTURE else state.rest
         return state._replace(rest=rest)
 
@@ -460,9 +462,9 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         x, a = require_context(context, self.context_dim), require_arm(arm, self.n_arms)
-        out, source = np.ones((require_count(n_draws, "n_draws"), len(state.values) + 1)), stream(rng)
+        out, handle = np.ones((require_count(n_draws, "n_draws"), len(state.values) + 1)), rng_handle(rng)
         if len(state.values) > 0:
-            kernels.draw_shares(state.sticks, x, a, out, source)
+            kernels.draw_shares(state.sticks, x, a, out, handle)
         return out
 
     def draw_objectives(self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:

@@ -22,13 +22,13 @@ from polyarm.inference.links_grid import OFF, applicable, n_cells, place
 from polyarm.kernels import generalized
 from polyarm.kernels import links as kernels
 from polyarm.kernels import sticks as columns_of
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.links import ALIVE, FAMILIES, HIGHEST, LOWEST, MARKS, STATUS, STEP, TAKEN, Links
 from polyarm.models import AmountMixture, JumpMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
 
 DISPERSIONS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0])
-LAWS = np.array(  # shape and scale of lam, variance of beta_0, largest lam, each for slopes and height
+HYPERPRIORS = np.array(  # shape and scale of lam, variance of beta_0, largest lam, each for slopes and height
     [
         [3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0],  # counts: a column of size 1 changes the mean by a factor of e^0.4
         [3.0, 3.0, 1.5, 3.0, 0.1, 0.01, 2.0, 4.0],  # marks: the cut points already say where all arms are
@@ -94,8 +94,8 @@ class LinkModels:
         columns[columns_of.UNIT] = 1.0
         sums = np.zeros((A, families, 1 + D + D * (D + 1) // 2))
         guess = np.zeros((families, 3, D))
-        for each, law in zip(guess, LAWS, strict=False):
-            each[:] = first_guess(law, D)
+        for each, hyperprior in zip(guess, HYPERPRIORS, strict=False):
+            each[:] = first_guess(hyperprior, D)
         links = Links(
             sums=sums,
             kept=sums.copy(),
@@ -161,7 +161,7 @@ class LinkModels:
         for _ in range(PASSES):
             for arm, rows in enumerate(state.data):
                 self._visit(state, arm, len(rows), 0)
-            kernels.share(state.models, LAWS)
+            kernels.share(state.models, HYPERPRIORS)
             if alive[MARKS]:
                 self._move_cuts(state)
         return state
@@ -183,7 +183,7 @@ class LinkModels:
         for _ in range(2 if rows <= YOUNG else 1):
             self._visit(state, a, self.moves, n * self.moves)
         if n <= YOUNG or n % (1 + self.n_arms * (self.context_dim + 1) ** 3 // WORK) == 0:
-            kernels.share(state.models, LAWS)
+            kernels.share(state.models, HYPERPRIORS)
         if state.models.grid[ALIVE + MARKS] and (wider or is_due(n)):
             self._move_cuts(state)
             for arm in range(self.n_arms):
@@ -198,7 +198,7 @@ class LinkModels:
         if not self.fixed_units:
             columns_of.observe(links.columns, reward.context)
         data = with_room(state.data, links.sizes, a, self.memory)
-        kernels.take_in(links, data[a], a, reward.context, reward.value)
+        kernels.add_reward(links, data[a], a, reward.context, reward.value)
         return state._replace(data=data)
 
     def _values(self, state: LinkState) -> Array:
@@ -264,7 +264,7 @@ class LinkModels:
 
     def _predictors(self, state: LinkState, family: int, x: Array, n: int, rng: Rng) -> Array:
         eta = np.empty((n, self.n_arms))
-        kernels.draw_predictors(state.models, family, x, eta, stream(rng))
+        kernels.draw_predictors(state.models, family, x, eta, rng_handle(rng))
         return eta
 
     def values(self, state: LinkState, family: int) -> Array:
@@ -298,10 +298,10 @@ class LinkModels:
         return JumpMixture(np.array(list(likely)), np.array(list(likely.values())), rest)
 
 
-def first_guess(law: Array, D: int) -> Array:
+def first_guess(hyperprior: Array, D: int) -> Array:
     """What is known of a new arm's coefficients before any reward, (3, D): their mean and variance, and lam."""
     guess = np.zeros((3, D))
-    shape, scale, wide = law[:6].reshape(3, 2)
+    shape, scale, wide = hyperprior[:6].reshape(3, 2)
     guess[kernels.LAM, :-1], guess[kernels.LAM, -1] = scale / shape
     guess[kernels.VARIANCE, :-1], guess[kernels.VARIANCE, -1] = scale / shape + wide
     return guess

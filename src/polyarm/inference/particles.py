@@ -21,7 +21,7 @@ from polyarm.inference.state_checks import (
     require_range,
     require_roots,
 )
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.mixture import means
 from polyarm.kernels.mixture import particles as kernels
 from polyarm.kernels.mixture.component import COUNT, LANES, n_rows
@@ -171,7 +171,7 @@ class ParticleEngine:
         given, backup = state, backup_of(state, y)
         cloud = with_room(state.clouds[a])
         words = data[0, :-1].view(np.uint64)
-        kernels.learn(kernels.Cloud(*cloud), self._prior_of(a), data, words, stream(rng))
+        kernels.learn(kernels.Cloud(*cloud), self._prior_of(a), data, words, rng_handle(rng))
         if not (all_finite(cloud.log_evidence) and finite_columns(cloud.table, int(cloud.size[POOL]))):
             give_up(given, backup, y)
         state = state._replace(clouds=(*state.clouds[:a], cloud, *state.clouds[a + 1 :]))
@@ -185,7 +185,7 @@ class ParticleEngine:
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
         for a, cloud in enumerate(state.clouds):
-            kernels.draw_means(kernels.Cloud(*cloud), self._prior_of(a), x, out[a], stream(rng))
+            kernels.draw_means(kernels.Cloud(*cloud), self._prior_of(a), x, out[a], rng_handle(rng))
         return np.ascontiguousarray(out.T)
 
     def expected_means(self, state: ParticleState, context: Array) -> Array:
@@ -197,8 +197,8 @@ class ParticleEngine:
         return np.array([kernels.expected_mean(cloud, self._prior_of(a), x) for a, cloud in enumerate(clouds)])
 
     def _prior_of(self, arm: int) -> Prior:
-        columns, roots, laws = self._prior
-        return Prior(columns[arm], roots[arm, 0], laws[arm])
+        columns, sqrt_information, processes = self._prior
+        return Prior(columns[arm], sqrt_information[arm, 0], processes[arm])
 
     def n_components(self, state: ParticleState) -> IntArray:
         """Components of every arm's heaviest particle, (n_arms,)."""
@@ -220,7 +220,7 @@ class ParticleEngine:
         a = require_arm(arm, self.n_arms)
         cloud = state.clouds[a]
         n_particles, pool, n_rewards = (int(n) for n in cloud.size)
-        shape, _, concentration, discount = self._prior.laws[a]
+        shape, _, concentration, discount = self._prior.processes[a]
         weights, lengths = cloud.weights[:n_particles], cloud.lengths[:n_particles]
         held = np.arange(cloud.members.shape[1]) < lengths[:, None]
         holders = np.bincount(cloud.members[:n_particles][held], np.repeat(weights, lengths), minlength=pool)
@@ -244,7 +244,7 @@ class ParticleEngine:
         for i in np.unique(chosen):
             places = np.ascontiguousarray(cloud.table[:, cloud.members[i, : cloud.lengths[i]]])
             part = np.zeros((int((chosen == i).sum()), len(points)))
-            law, column = self._prior.laws[a], self._prior.columns[a]
-            means.draw_density(places, places.shape[1], law, column, x, points, part, stream(rng))
+            process, column = self._prior.processes[a], self._prior.columns[a]
+            means.draw_density(places, places.shape[1], process, column, x, points, part, rng_handle(rng))
             out[chosen == i] = part
         return out

@@ -21,9 +21,9 @@ def student_mixture(columns: Array, mass: Array, shape: float, context: Array) -
     return StudentMixture(mass / mass.sum(), 2 * a, m, np.sqrt(columns[SCALE] / a * (1 + q)))
 
 
-def process_mixture(components: Array, empty: Array, law: Array, context: Array) -> StudentMixture:
-    """Components of one seating with masses n_k - discount, and a new one; law is a0, b0, concentration, discount."""
-    shape, _, concentration, discount = law
+def process_mixture(components: Array, empty: Array, process: Array, context: Array) -> StudentMixture:
+    """Components of one seating with masses n_k - discount, and a new one; of a process: kernels.mixture.component."""
+    shape, _, concentration, discount = process
     K = components.shape[1]
     columns = np.column_stack([components, empty])
     new = max(concentration + K * discount, 0.0) if K > 0 else 1.0

@@ -25,7 +25,7 @@ from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room
 from polyarm.inference.migration import memory_fits
 from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
 from polyarm.inference.slots import doubled_slots, slots_in_order
-from polyarm.kernels._jit import plain, stream
+from polyarm.kernels._jit import plain, rng_handle
 from polyarm.kernels.mixture.records import NEXT
 from polyarm.kernels.robust import draws, predict, records, units
 from polyarm.kernels.robust import update as kernels
@@ -237,7 +237,7 @@ class RobustEngine:
         b = state.n_rewards % self.n_arms
         if b == a:
             b = (b + 1) % self.n_arms
-        state, finite = self._take_in(state, Reward(a, b, x, y), rng)
+        state, finite = self._add_and_move(state, Reward(a, b, x, y), rng)
         if not finite and not mended(state, self.init(), self._books(state)):
             give_up(given, backup, y)
         state = state._replace(n_rewards=state.n_rewards + 1)
@@ -247,13 +247,13 @@ class RobustEngine:
             self.fade(state, share)
         return state
 
-    def _take_in(self, state: RobustState, reward: Reward, rng: Rng) -> tuple[RobustState, bool]:
+    def _add_and_move(self, state: RobustState, reward: Reward, rng: Rng) -> tuple[RobustState, bool]:
         """State with the reward, and whether its numbers are finite."""
         here, there = (Rewards(state.data[arm], state.seats[arm]) for arm in (reward.arm, reward.other))
-        stage, left, source = UNITS, self.moves, stream(rng)
+        stage, left, handle = UNITS, self.moves, rng_handle(rng)
         while stage not in (DONE, FAILED):
             n_moves = (left, self.other_arm_moves)
-            stage, left = kernels.update(self._books(state), reward, here, there, stage, n_moves, source)
+            stage, left = kernels.update(self._books(state), reward, here, there, stage, n_moves, handle)
             if stage == ADD:
                 self._move_origin(state)
             elif left > 0:
@@ -303,18 +303,18 @@ class RobustEngine:
         return state
 
     def _random_moves(self, state: RobustState, arm: int, n_moves: int, rng: Rng) -> RobustState:
-        source, rewards = stream(rng), Rewards(state.data[arm], state.seats[arm])
-        left = kernels.random_moves(self._books(state), rewards, arm, n_moves, source)
+        handle, rewards = rng_handle(rng), Rewards(state.data[arm], state.seats[arm])
+        left = kernels.random_moves(self._books(state), rewards, arm, n_moves, handle)
         while left > 0:
             state = with_room_for_component(state)
-            left = kernels.random_moves(self._books(state), rewards, arm, left, source)
+            left = kernels.random_moves(self._books(state), rewards, arm, left, handle)
         return state
 
     def refresh(self, state: RobustState, rng: Rng) -> RobustState:
         """State after another round of moves in every arm and of draws of all that is shared."""
         for arm in range(self.n_arms):
             state = self.random_moves(state, arm, self.moves, rng)
-            if not kernels.redraw(self._books(state), arm, stream(rng)):
+            if not kernels.redraw(self._books(state), arm, rng_handle(rng)):
                 mended(state, self.init(), self._books(state))
         return state
 
@@ -324,7 +324,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        predict.draw_means(*posterior(state), x, out, stream(rng))
+        predict.draw_means(*posterior(state), x, out, rng_handle(rng))
         return out
 
     def moments(self, state: RobustState, context: Array) -> Array:
@@ -427,7 +427,7 @@ class RobustEngine:
         a = require_arm(arm, self.n_arms)
         points = require_vector(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
-        draws.draw_density(self._books(state), a, x, points, out, stream(rng))
+        draws.draw_density(self._books(state), a, x, points, out, rng_handle(rng))
         return out
 
     def draw_objectives(
@@ -447,5 +447,5 @@ class RobustEngine:
         wanted = (self.n_arms, len(values) + 1)
         require((len(shares), *shares.shape[2:]) == wanted, "shares", "one of every arm and value", shares.shape)
         out = np.empty((shares.shape[1], self.n_arms))
-        draws.draw_worths(self._books(state), x, objective.functional, values, shares, out, stream(rng))
+        draws.draw_worths(self._books(state), x, objective.functional, values, shares, out, rng_handle(rng))
         return out

@@ -13,7 +13,7 @@ from polyarm.inference.failure import all_finite, backup_of, give_up
 from polyarm.inference.state_checks import require_above, require_range, require_rewards, require_roots
 from polyarm.kernels import conjugate
 from polyarm.kernels import student_regression as kernels
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.models import LinearGaussian
 from polyarm.types import Array, IntArray, Rng
 
@@ -61,7 +61,7 @@ class StudentEngine:
     arms: Sequence[LinearGaussian]
     dof: float = 3.0
     n_sweeps: int = 1
-    _laws: Array = field(init=False, repr=False)
+    _noise_priors: Array = field(init=False, repr=False)
     _priors: Array = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
@@ -71,9 +71,9 @@ class StudentEngine:
         require(len(dims) == 1, "arms", "models of one context dimension", sorted(dims))
         require_positive(self.dof, "dof")
         require_count(self.n_sweeps, "n_sweeps")
-        laws = [(arm.base.shape, arm.base.scale, arm.noise_var or 0.0) for arm in self.arms]
-        object.__setattr__(self, "_laws", np.array(laws))
-        object.__setattr__(self, "_priors", np.stack([arm.base.root for arm in self.arms]))
+        noise_priors = [(arm.base.shape, arm.base.scale, arm.noise_var or 0.0) for arm in self.arms]
+        object.__setattr__(self, "_noise_priors", np.array(noise_priors))
+        object.__setattr__(self, "_priors", np.stack([arm.base.sqrt_information for arm in self.arms]))
 
     @property
     def n_arms(self) -> int:
@@ -102,7 +102,7 @@ class StudentEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
-        source = stream(rng)
+        handle = rng_handle(rng)
         if state is not self._door.last:
             self._door.check(self, state)
         self._door.last = NOTHING
@@ -115,8 +115,8 @@ class StudentEngine:
         state.rows[a][n, :-2] = x
         state.rows[a][n, -2] = y
         state.counts[a] = n + 1
-        law, prior = self._laws[a], self._priors[a]
-        kernels.learn(state.rows[a][: n + 1], prior, state.roots[a], law, self.dof, self.n_sweeps, source)
+        noise_prior, prior = self._noise_priors[a], self._priors[a]
+        kernels.learn(state.rows[a][: n + 1], prior, state.roots[a], noise_prior, self.dof, self.n_sweeps, handle)
         if not self._sound(state, a) and not self._mended(state, a):
             give_up(given, backup, y)
         self._door.last = state
@@ -139,7 +139,7 @@ class StudentEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        conjugate.draw_means(state.roots, state.counts, self._laws, x, out, stream(rng))
+        conjugate.draw_means(state.roots, state.counts, self._noise_priors, x, out, rng_handle(rng))
         return out
 
     def expected_means(self, state: StudentState, context: Array) -> Array:

@@ -28,7 +28,7 @@ from polyarm.inference.state_checks import (
     require_range,
     require_rewards,
 )
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.mixture import means
 from polyarm.kernels.mixture import variational as kernels
 from polyarm.kernels.mixture.component import COUNT, DISCOUNT, LANES, SHAPE, cache_constants, n_rows, reset
@@ -166,8 +166,8 @@ class VariationalEngine:
         return state
 
     def _prior_of(self, arm: int) -> Prior:
-        columns, roots, laws = self._prior
-        return Prior(columns[arm], roots[arm, 0], laws[arm])
+        columns, sqrt_information, processes = self._prior
+        return Prior(columns[arm], sqrt_information[arm, 0], processes[arm])
 
     def _mended(self, seating: SoftSeating, arm: int) -> bool:
         """Compute every component afresh from the responsibilities, in place; tell whether all are finite now."""
@@ -180,7 +180,7 @@ class VariationalEngine:
             if table[COUNT, k] < kernels.EMPTY:
                 reset(table, k, prior.column)
             else:
-                cache_constants(table, k, prior.law[SHAPE], prior.law[DISCOUNT])
+                cache_constants(table, k, prior.process[SHAPE], prior.process[DISCOUNT])
         return bool(finite_columns(table, table.shape[1]))
 
     def draw_means(self, state: VariationalState, context: Array, n_draws: int, rng: Rng) -> Array:
@@ -189,9 +189,9 @@ class VariationalEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
-        columns, _, laws = self._prior
+        columns, _, processes = self._prior
         for a, seating in enumerate(state.seatings):
-            kernels.draw_means(seating.table, columns[a], laws[a], x, out[a], stream(rng))
+            kernels.draw_means(seating.table, columns[a], processes[a], x, out[a], rng_handle(rng))
         return np.ascontiguousarray(out.T)
 
     def expected_means(self, state: VariationalState, context: Array) -> Array:
@@ -199,8 +199,8 @@ class VariationalEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
-        columns, _, laws = self._prior
-        means = [kernels.expected_mean(s.table, columns[a], laws[a], x) for a, s in enumerate(state.seatings)]
+        columns, _, processes = self._prior
+        means = [kernels.expected_mean(s.table, columns[a], processes[a], x) for a, s in enumerate(state.seatings)]
         return np.array(means)
 
     def draw_objectives(
@@ -211,10 +211,10 @@ class VariationalEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((self.n_arms, require_count(n_draws, "n_draws")))
-        columns, _, laws = self._prior
+        columns, _, processes = self._prior
         for a in range(self.n_arms):
             places = self._in_use(state, a)
-            worths = (places.shape[1], laws[a], columns[a], x, objective.functional, out[a], stream(rng))
+            worths = (places.shape[1], processes[a], columns[a], x, objective.functional, out[a], rng_handle(rng))
             means.draw_worths(places, *worths)
         return np.ascontiguousarray(out.T)
 
@@ -227,7 +227,7 @@ class VariationalEngine:
     def _in_use(self, state: VariationalState, arm: int) -> Array:
         """Components of an arm that have a positive mass, side by side."""
         table = state.seatings[arm].table
-        return np.ascontiguousarray(table[:, table[COUNT] - self._prior.laws[arm, DISCOUNT] > kernels.EMPTY])
+        return np.ascontiguousarray(table[:, table[COUNT] - self._prior.processes[arm, DISCOUNT] > kernels.EMPTY])
 
     def predictive(self, state: VariationalState, context: Array, arm: int) -> StudentMixture:
         """Predictive distribution of an arm's next reward in this context, given the soft seating."""
@@ -235,7 +235,7 @@ class VariationalEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
-        return process_mixture(self._in_use(state, a), self._prior.columns[a], self._prior.laws[a], x)
+        return process_mixture(self._in_use(state, a), self._prior.columns[a], self._prior.processes[a], x)
 
     def draw_densities(
         self, state: VariationalState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
@@ -248,6 +248,6 @@ class VariationalEngine:
         points = require_vector(grid, "grid")
         out = np.zeros((require_count(n_draws, "n_draws"), len(points)))
         places = self._in_use(state, a)
-        law, column = self._prior.laws[a], self._prior.columns[a]
-        means.draw_density(places, places.shape[1], law, column, x, points, out, stream(rng))
+        process, column = self._prior.processes[a], self._prior.columns[a]
+        means.draw_density(places, places.shape[1], process, column, x, points, out, rng_handle(rng))
         return out

@@ -1,7 +1,7 @@
 """The one place that compiles.
 
 `kernel` compiles a function and keeps it on disk (`_cache.py`).  `plain` gives the uncompiled twin of a kernel.
-`stream` hands a NumPy generator to kernels by the addresses of its C functions: Numba's own unboxing of a Generator
+`rng_handle` hands a NumPy generator to kernels by the addresses of its C functions: Numba's own unboxing of a Generator
 takes 9 microseconds, this takes 0.1, and the numbers drawn are the same, compiled or not.
 """
 
@@ -22,7 +22,7 @@ from polyarm.types import Rng
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-STREAMS_KEPT = 256
+HANDLES_KEPT = 256
 
 
 def kernel(function: Function) -> Function:
@@ -30,7 +30,7 @@ def kernel(function: Function) -> Function:
     return _compiled(function, forceinline=False, _nrt=True)
 
 
-def step(function: Function) -> Function:
+def inlined(function: Function) -> Function:
     """A kernel for the inside of a hot loop: copied into its caller, without reference counts: it must neither allocate
     nor return arrays.
 
@@ -39,8 +39,8 @@ def step(function: Function) -> Function:
     return _compiled(function, forceinline=True, _nrt=False)
 
 
-def loop(function: Function) -> Function:
-    """The hot loop itself: as a step, but a function of its own."""
+def no_refcount(function: Function) -> Function:
+    """The hot loop itself: as `inlined`, but a function of its own."""
     return _compiled(function, forceinline=False, _nrt=False)
 
 
@@ -74,16 +74,16 @@ def plain(compiled: Function) -> Function:
     return _twins[id(compiled)]  # type: ignore[return-value]
 
 
-Stream = NDArray[np.uintp] | Rng
-_streams: dict[int, tuple[Any, NDArray[np.uintp]]] = {}
+RngHandle = NDArray[np.uintp] | Rng
+_handles: dict[int, tuple[Any, NDArray[np.uintp]]] = {}
 
 
-def stream(rng: Rng) -> Stream:
+def rng_handle(rng: Rng) -> RngHandle:
     """The generator as kernels take it: addresses of its state and of its C functions."""
     bits = require_generator(rng).bit_generator
     if numba.config.DISABLE_JIT:
         return rng
-    known = _streams.get(id(bits))
+    known = _handles.get(id(bits))
     if known is not None and known[0] is bits:
         return known[1]
     interface: Any = bits.ctypes
@@ -95,15 +95,15 @@ def stream(rng: Rng) -> Stream:
         ],
         dtype=np.uintp,
     )
-    while len(_streams) >= STREAMS_KEPT:  # again while other threads dropped the same one
-        _streams.pop(list(_streams)[0], None)  # noqa: RUF015  one step each, so that threads cannot come between
-    _streams[id(bits)] = (bits, address)  # holding `bits` keeps its address from being used again
+    while len(_handles) >= HANDLES_KEPT:  # again while other threads dropped the same one
+        _handles.pop(list(_handles)[0], None)  # noqa: RUF015  one step each, so that threads cannot come between
+    _handles[id(bits)] = (bits, address)  # holding `bits` keeps its address from being used again
     return address
 
 
-def generator(source: Stream) -> Rng:
-    """Inside a kernel: the generator behind a stream."""
-    return source  # type: ignore[return-value]
+def rng_from(handle: RngHandle) -> Rng:
+    """Inside a kernel: the generator behind a handle."""
+    return handle  # type: ignore[return-value]
 
 
 _BIT_GENERATOR = types.NumPyRandomBitGeneratorType("bit_generator")
@@ -123,15 +123,15 @@ def _generator_at(typing: Any, state: Any, next_uint64: Any, next_uint32: Any, n
     return _GENERATOR(*[types.uintp] * 4), code
 
 
-@overload(generator)  # type: ignore[untyped-decorator]
-def _compiled_generator(source: Any) -> Any:
-    def opened(source: Any) -> Any:
-        return _generator_at(source[0], source[1], source[2], source[3])
+@overload(rng_from)  # type: ignore[untyped-decorator]
+def _compiled_rng_from(handle: Any) -> Any:
+    def opened(handle: Any) -> Any:
+        return _generator_at(handle[0], handle[1], handle[2], handle[3])
 
-    def given(source: Any) -> Any:
-        return source
+    def given(handle: Any) -> Any:
+        return handle
 
-    return opened if isinstance(source, types.Array) else given
+    return opened if isinstance(handle, types.Array) else given
 
 
 def record_at(values: NDArray[np.float64], layout: np.dtype[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 f  (D,)  a context and a trailing 1       t   an amount, t = (y - origin) / unit > 0;  unit < 0 where y is below origin
 t ~ gamma of shape c and mean mu = exp(eta),  eta = f'beta_a
-beta_a ~ N(beta_0, Lambda), beta_0 ~ N(0, wide), lam ~ IG(shape, scale): units, heights and law as in kernels.sticks
+beta_a ~ N(beta_0, Lambda), beta_0 ~ N(0, wide), lam ~ IG(shape, scale): see kernels.sticks
 
 beta_a is N(U, V), the normal nearest to its posterior, as in kernels.links.  Here slope and curvature have closed
 forms: with m = f'U, v = f'Vf and r = E[t / mu] = t exp(v / 2 - m), slope c (r - 1) and negative curvature c r, so
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.links import SWITCH, count_in, predictor, share_line, weigh
 from polyarm.kernels.sticks import NEXT, NODES, ROWS, WEIGHTS, go_to_centre, hold_back, unpack
 from polyarm.types import Array, IntArray
@@ -54,13 +54,13 @@ class Amounts(NamedTuple):
         return {"sums": (0,), "kept": (0,), "fits": (0,)}
 
 
-@step
+@inlined
 def mean_at(amounts: Amounts, eta: float) -> float:
     """Mean amount given the predictor, in units."""
     return math.exp(min(max(eta, -700.0), math.log(BEYOND * amounts.level[HIGHEST])))
 
 
-@step
+@inlined
 def expected_mean(amounts: Amounts, arm: int, f: Array, v: Array) -> float:
     """Mean amount of an arm in units; v is scratch."""
     m, square = predictor(amounts.fits[arm], f, v)
@@ -70,7 +70,7 @@ def expected_mean(amounts: Amounts, arm: int, f: Array, v: Array) -> float:
     return mean
 
 
-@loop
+@no_refcount
 def fit_arm(amounts: Amounts, arm: int, work: Array) -> None:
     """Write factor and centre of an arm's coefficients, and the step to the centre into the first row of work."""
     v, variance = work[0], work[1]
@@ -133,7 +133,7 @@ def visit(amounts: Amounts, data: Array, arm: int, n_moves: int, start: int) -> 
 
 
 @kernel
-def take_in(amounts: Amounts, data: Array, arm: int, x: Array, y: float) -> None:
+def add_reward(amounts: Amounts, data: Array, arm: int, x: Array, y: float) -> None:
     """Write a reward to its arm's next row; one that had the row stays in the sums for good."""
     D, i = amounts.fits.shape[1], amounts.sizes[arm, NEXT]
     row = data[i]
@@ -159,10 +159,10 @@ def forget(amounts: Amounts, share: float) -> None:
 
 
 @kernel
-def share(amounts: Amounts, law: Array) -> None:
+def share(amounts: Amounts, hyperprior: Array) -> None:
     """Bring what the arms share up to date, then every arm's coefficients with it."""
     work = np.empty((2, amounts.fits.shape[1]))
-    share_line(amounts.sums[:, 0], amounts.fits, amounts.guess, amounts.columns, law, work)
+    share_line(amounts.sums[:, 0], amounts.fits, amounts.guess, amounts.columns, hyperprior, work)
     fit_all(amounts)
 
 
@@ -193,9 +193,9 @@ def moments_many(amounts: Amounts, weights: Array, contexts: Array, out: Array) 
 
 
 @kernel
-def draw_means(amounts: Amounts, x: Array, out: Array, source: Stream) -> None:
+def draw_means(amounts: Amounts, x: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's mean amount, in units."""
-    rng = generator(source)
+    rng = rng_from(handle)
     D = amounts.fits.shape[1]
     f, v = np.ones(D), np.empty(D)
     f[: D - 1] = x

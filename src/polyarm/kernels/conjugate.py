@@ -1,90 +1,100 @@
-"""The single linear-Gaussian posterior of every arm, in square-root information form (root.py).
+"""The single linear-Gaussian posterior of every arm, in square-root information form (linalg/sqrt_information.py).
 
-roots  (A, d+1, d+1)   laws  (A, 3): a0, b0 and the known noise variance, or 0 when it is unknown
-counts (A,)            rewards of each arm
+R             (A, d+1, d+1)  what each arm has learned
+noise_priors  (A, 3)         a0, b0 and the known noise variance, or 0 when it is unknown
+counts        (A,)           rewards of each arm
 """
 
 import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.linalg.root import leverage, rotate_in
+from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.linalg.sqrt_information import leverage, rotate_in
 from polyarm.kernels.objectives import Functional, Parts, worth
 from polyarm.types import Array, IntArray, Mask
 
-SHAPE, SCALE, KNOWN = 0, 1, 2  # entries of a law
+SHAPE, SCALE, KNOWN = 0, 1, 2  # entries of a noise prior
 
 
 @kernel
-def learn(roots: Array, counts: IntArray, arm: int, x: Array, y: float) -> None:
+def learn(R: Array, counts: IntArray, arm: int, x: Array, y: float) -> None:
     """Add one reward to an arm."""
     d = x.shape[0]
     row = np.empty(d + 1)
     row[:d] = x
     row[d] = y
-    rotate_in(roots[arm], row)
+    rotate_in(R[arm], row)
     counts[arm] += 1
 
 
 @kernel
-def draw_means(roots: Array, counts: IntArray, laws: Array, x: Array, out: Array, source: Stream) -> None:
+def draw_means(R: Array, counts: IntArray, noise_priors: Array, x: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, n_arms) with draws of x'w, w ~ N(U, s2 V) and s2 known or IG(a, b)."""
-    rng = generator(source)
+    rng = rng_from(handle)
     d = x.shape[0]
     u = np.empty(d)
-    for arm in range(roots.shape[0]):
-        m, q = leverage(roots[arm], x, u)
-        a = laws[arm, SHAPE] + 0.5 * counts[arm]
-        b = laws[arm, SCALE] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+    for arm in range(R.shape[0]):
+        m, q = leverage(R[arm], x, u)
+        a = noise_priors[arm, SHAPE] + 0.5 * counts[arm]
+        b = noise_priors[arm, SCALE] + 0.5 * R[arm, d, d] * R[arm, d, d]
         for draw in range(out.shape[0]):
-            variance = laws[arm, KNOWN] if laws[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
+            variance = noise_priors[arm, KNOWN] if noise_priors[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
             out[draw, arm] = m + math.sqrt(variance * q) * rng.standard_normal()
 
 
 @kernel
 def draw_worths(
-    roots: Array, counts: IntArray, laws: Array, x: Array, functional: Functional, out: Array, source: Stream
+    R: Array, counts: IntArray, noise_priors: Array, x: Array, functional: Functional, out: Array, handle: RngHandle
 ) -> None:
     """Fill out (n_draws, n_arms) with draws of what N(x'w, s2) is worth."""
-    rng = generator(source)
+    rng = rng_from(handle)
     d = x.shape[0]
     u, parts = np.empty(d), Parts(np.ones(1), np.empty(1), np.empty(1))
-    for arm in range(roots.shape[0]):
-        m, q = leverage(roots[arm], x, u)
-        a = laws[arm, SHAPE] + 0.5 * counts[arm]
-        b = laws[arm, SCALE] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+    for arm in range(R.shape[0]):
+        m, q = leverage(R[arm], x, u)
+        a = noise_priors[arm, SHAPE] + 0.5 * counts[arm]
+        b = noise_priors[arm, SCALE] + 0.5 * R[arm, d, d] * R[arm, d, d]
         for draw in range(out.shape[0]):
-            parts.variance[0] = laws[arm, KNOWN] if laws[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
+            parts.variance[0] = (
+                noise_priors[arm, KNOWN] if noise_priors[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
+            )
             parts.mean[0] = m + math.sqrt(parts.variance[0] * q) * rng.standard_normal()
             out[draw, arm] = worth(parts, 1, functional)
 
 
 @kernel
-def expected_means(roots: Array, x: Array, out: Array) -> None:
+def expected_means(R: Array, x: Array, out: Array) -> None:
     """Fill out (n_arms,) with x'U of every arm."""
     u = np.empty(x.shape[0])
-    for arm in range(roots.shape[0]):
-        out[arm] = leverage(roots[arm], x, u)[0]
+    for arm in range(R.shape[0]):
+        out[arm] = leverage(R[arm], x, u)[0]
 
 
 @kernel
 def count_wins(
-    roots: Array, counts: IntArray, laws: Array, contexts: Array, among: Mask, n_draws: int, out: Array, source: Stream
+    R: Array,
+    counts: IntArray,
+    noise_priors: Array,
+    contexts: Array,
+    among: Mask,
+    n_draws: int,
+    out: Array,
+    handle: RngHandle,
 ) -> None:
     """Fill out (n, n_arms) with the share of draws in which each arm is best among some; ties go to the lowest number.
 
     x'w = m + sqrt(q) e with e ~ N(0, s2): all contexts share the same draws of e.
     """
-    rng = generator(source)
-    A, d = roots.shape[0], contexts.shape[1]
+    rng = rng_from(handle)
+    A, d = R.shape[0], contexts.shape[1]
     u, e = np.empty(d), np.empty((A, n_draws))
     top, best = np.empty(n_draws), np.empty(n_draws, np.int64)
     for arm in range(A):
-        a = laws[arm, SHAPE] + 0.5 * counts[arm]
-        b = laws[arm, SCALE] + 0.5 * roots[arm, d, d] * roots[arm, d, d]
+        a = noise_priors[arm, SHAPE] + 0.5 * counts[arm]
+        b = noise_priors[arm, SCALE] + 0.5 * R[arm, d, d] * R[arm, d, d]
         for draw in range(n_draws):
-            variance = laws[arm, KNOWN] if laws[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
+            variance = noise_priors[arm, KNOWN] if noise_priors[arm, KNOWN] > 0.0 else b / rng.standard_gamma(a)
             e[arm, draw] = math.sqrt(variance) * rng.standard_normal()
     for i in range(contexts.shape[0]):
         for draw in range(n_draws):
@@ -92,7 +102,7 @@ def count_wins(
         for arm in range(A):
             out[i, arm] = 0.0
             if among[arm]:
-                m, q = leverage(roots[arm], contexts[i], u)
+                m, q = leverage(R[arm], contexts[i], u)
                 sd = math.sqrt(q)
                 for draw in range(n_draws):
                     value = m + sd * e[arm, draw]
@@ -105,8 +115,8 @@ def count_wins(
 
 
 @kernel
-def predictors(roots: Array, x: Array, out: Array) -> None:
+def predictors(R: Array, x: Array, out: Array) -> None:
     """Fill out (2, n_arms) with x'U and x'Vx of every arm."""
     u = np.empty(x.shape[0])
-    for arm in range(roots.shape[0]):
-        out[0, arm], out[1, arm] = leverage(roots[arm], x, u)
+    for arm in range(R.shape[0]):
+        out[0, arm], out[1, arm] = leverage(R[arm], x, u)

@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels._jit import RngHandle, kernel, rng_from
 from polyarm.types import Array, IntArray
 
 MARKS, POISSON, GAMMA = 0, 1, 2
@@ -185,9 +185,9 @@ def mean_at(family: int, extra: Array, eta: float) -> float:
 
 
 @kernel
-def draw_means(family: int, extra: Array, U: Array, V: Array, f: Array, out: Array, source: Stream) -> None:
+def draw_means(family: int, extra: Array, U: Array, V: Array, f: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's mean reward; U (n_arms, D), V (n_arms, D, D)."""
-    rng = generator(source)
+    rng = rng_from(handle)
     for arm in range(U.shape[0]):
         m, v = predictor(U[arm], V[arm], f)
         for draw in range(out.shape[0]):

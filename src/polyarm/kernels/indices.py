@@ -8,15 +8,15 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.linalg.root import coefficients, leverage, rotate_in
+from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.linalg.sqrt_information import coefficients, leverage, rotate_in
 from polyarm.types import Array
 
 
 @kernel
-def dirichlet_mean(y: Array, anchor: float, source: Stream) -> float:
+def dirichlet_mean(y: Array, anchor: float, handle: RngHandle) -> float:
     """Mean of the rewards and the anchor under weights ~ Dirichlet(1, ..., 1)."""
-    rng = generator(source)
+    rng = rng_from(handle)
     mass = rng.standard_exponential()
     total = mass * anchor
     for i in range(y.shape[0]):
@@ -56,23 +56,23 @@ def central_moment(y: Array, centre: float, power: float) -> float:
 
 
 @kernel
-def upper_bounds(roots: Array, x: Array, widths: Array, out: Array) -> None:
+def upper_bounds(R: Array, x: Array, widths: Array, out: Array) -> None:
     """Fill out (A,) with x'U + width sqrt(x'Vx) of every arm."""
     u = np.empty(x.shape[0])
-    for arm in range(roots.shape[0]):
-        mean, square = leverage(roots[arm], x, u)
+    for arm in range(R.shape[0]):
+        mean, square = leverage(R[arm], x, u)
         out[arm] = mean + widths[arm] * math.sqrt(square)
 
 
 @kernel
-def perturbed_mean(rows: Array, x: Array, ridge: float, n_pseudo: int, size: float, source: Stream) -> float:
+def perturbed_mean(rows: Array, x: Array, ridge: float, n_pseudo: int, size: float, handle: RngHandle) -> float:
     """The value x'w of least squares fitted to rewards that each carry n_pseudo pseudo-rewards of +- size."""
-    rng = generator(source)
+    rng = rng_from(handle)
     d = x.shape[0]
-    root = np.zeros((d + 1, d + 1))
+    R = np.zeros((d + 1, d + 1))
     row = np.empty(d + 1)
     for j in range(d):
-        root[j, j] = math.sqrt(ridge)
+        R[j, j] = math.sqrt(ridge)
     for i in range(rows.shape[0]):
         noise = 0.0
         for _ in range(n_pseudo):
@@ -80,9 +80,9 @@ def perturbed_mean(rows: Array, x: Array, ridge: float, n_pseudo: int, size: flo
         for j in range(d):
             row[j] = rows[i, j]
         row[d] = (rows[i, d] + noise) / (n_pseudo + 1.0)
-        rotate_in(root, row)
+        rotate_in(R, row)
     w = np.empty(d)
-    coefficients(root, w)
+    coefficients(R, w)
     total = 0.0
     for j in range(d):
         total += w[j] * x[j]

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, rng_from
 from polyarm.kernels.order import place_of_greatest, place_of_least
 from polyarm.types import Array, Rng
 
@@ -85,7 +85,7 @@ def find_mix(D: Array, G: Array, power: float, out: Array) -> None:
     out[second] += 1.0 - share
 
 
-@step
+@inlined
 def discount(G: Array, noise: Array) -> None:
     """Count information by how much of it one reward gives."""
     for a in range(G.shape[0]):
@@ -93,9 +93,9 @@ def discount(G: Array, noise: Array) -> None:
 
 
 @kernel
-def find_shares(moments: Array, noise: Array, n_draws: int, power: float, out: Array, source: Stream) -> None:
+def find_shares(moments: Array, noise: Array, n_draws: int, power: float, out: Array, handle: RngHandle) -> None:
     """Fill out (n_arms,) with the arms' shares in the mix."""
-    rng = generator(source)
+    rng = rng_from(handle)
     A = moments.shape[1]
     D, G = np.empty(A), np.empty(A)
     regret_and_information(moments[0], moments[1], n_draws, D, G, rng)
@@ -105,10 +105,10 @@ def find_shares(moments: Array, noise: Array, n_draws: int, power: float, out: A
 
 @kernel
 def find_many(
-    moments: Array, noise: Array, n_draws: int, n_rounds: int, power: float, out: Array, source: Stream
+    moments: Array, noise: Array, n_draws: int, n_rounds: int, power: float, out: Array, handle: RngHandle
 ) -> None:
     """Fill out (n, n_arms) with the shares for moments (n, 2, n_arms), each a mean over rounds of fresh draws."""
-    rng = generator(source)
+    rng = rng_from(handle)
     A = moments.shape[2]
     D, G, mix = np.empty(A), np.empty(A), np.empty(A)
     for i in range(moments.shape[0]):
@@ -122,10 +122,12 @@ def find_many(
 
 
 @kernel
-def choose(moments: Array, noise: Array, n_draws: int, power: float, mix: Array, scores: Array, source: Stream) -> int:
+def choose(
+    moments: Array, noise: Array, n_draws: int, power: float, mix: Array, scores: Array, handle: RngHandle
+) -> int:
     """Draw an arm from the mix."""
-    find_shares(moments, noise, n_draws, power, mix, source)
-    return race(mix, scores, source)
+    find_shares(moments, noise, n_draws, power, mix, handle)
+    return race(mix, scores, handle)
 
 
 @kernel
@@ -155,9 +157,9 @@ def find_mix_of_rows(rows: Array, power: float, out: Array) -> None:
 
 
 @kernel
-def race(mix: Array, scores: Array, source: Stream) -> int:
+def race(mix: Array, scores: Array, handle: RngHandle) -> int:
     """Draw an arm from the mix by a race: arm a scores its share over an Exp(1) draw, and the highest score wins."""
-    rng = generator(source)
+    rng = rng_from(handle)
     for a in range(mix.shape[0]):
         scores[a] = mix[a] / rng.standard_exponential() if mix[a] > 0.0 else 0.0
     return place_of_greatest(scores)

@@ -4,7 +4,7 @@ f  (D,)  a context and a trailing 1       k   number of the grid's value, y = lo
 COUNTS   k ~ negative binomial of mean mu = exp(eta) and variance mu + r mu^2;  r = 0 is Poisson
 MARKS    P(k > j) = sigmoid(eta - c_j), the cut points c shared by all arms (proportional odds)
 eta      f'beta_a, for counts plus the logarithm of a typical count
-beta_a ~ N(beta_0, Lambda), beta_0 ~ N(0, wide), lam ~ IG(shape, scale): units, heights and law as in kernels.sticks
+beta_a ~ N(beta_0, Lambda), beta_0 ~ N(0, wide), lam ~ IG(shape, scale): see kernels.sticks
 
 beta_a is N(U, V), the normal nearest to its posterior (Opper & Archambeau 2009; see kernels.generalized): with slope s
 and negative curvature w of log p(k | eta), expected over eta ~ N(m, v), m = f'U, v = f'Vf,
@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.generalized import NODES, WEIGHTS, mark_slope, sigmoid
 from polyarm.kernels.linalg.triangle import solve_lower
 from polyarm.kernels.sticks import AT, HIGH, NEXT, ROWS, SCALE, SHAPE, UNIT, WIDE, go_to_centre, hold_back, unpack
@@ -70,26 +70,26 @@ class Links(NamedTuple):
         return {"sums": (1,), "kept": (1,), "fits": (1,), "guess": (0,), "cuts": (0,)}
 
 
-@step
+@inlined
 def number_of(links: Links, family: int, y: float) -> float:
     """The number k of a reward."""
     origin = links.grid[LOWEST] if family == MARKS else 0.0
     return math.floor((y - origin) / links.grid[STEP] + 0.5)
 
 
-@step
+@inlined
 def lives(links: Links, family: int) -> bool:
     """Whether a family is a model of these rewards."""
     return links.fits.shape[1] > 0 and links.grid[ALIVE + family] > 0.0
 
 
-@step
+@inlined
 def highest_eta(links: Links) -> float:
     """The logarithm of the largest mean count that is believed."""
     return math.log(BEYOND * (links.grid[HIGHEST] / links.grid[STEP] + 1.0))
 
 
-@step
+@inlined
 def slope_at(links: Links, family: int, eta: float, k: float) -> tuple[float, float]:
     """Slope and negative curvature of a reward's log probability."""
     if family == MARKS:
@@ -99,7 +99,7 @@ def slope_at(links: Links, family: int, eta: float, k: float) -> tuple[float, fl
     return (k - mu) * t, mu * (1.0 + links.level[DISPERSION] * k) * t * t
 
 
-@step
+@inlined
 def expected_slope(links: Links, family: int, m: float, v: float, k: float) -> tuple[float, float]:
     """The pair s and w."""
     sd = math.sqrt(v)
@@ -116,7 +116,7 @@ def expected_slope(links: Links, family: int, m: float, v: float, k: float) -> t
     return s, w
 
 
-@step
+@inlined
 def predictor(fit: Array, f: Array, v: Array) -> tuple[float, float]:
     """Mean and variance of f'beta; v is scratch."""
     D = fit.shape[0]
@@ -130,7 +130,7 @@ def predictor(fit: Array, f: Array, v: Array) -> tuple[float, float]:
     return mean, square
 
 
-@step
+@inlined
 def count_in(s: Array, f: Array, D: int, w: float, z: float) -> None:
     """Add w f f' and z f to sums."""
     r = 1 + D
@@ -141,7 +141,7 @@ def count_in(s: Array, f: Array, D: int, w: float, z: float) -> None:
             r += 1
 
 
-@loop
+@no_refcount
 def fit_arm(links: Links, family: int, arm: int, work: Array) -> None:
     """Write factor and centre of an arm's coefficients, and the step to the centre into the first row of work."""
     v, variance = work[0], work[1]
@@ -212,7 +212,7 @@ def visit(links: Links, data: Array, arm: int, n_moves: int, start: int) -> None
 
 
 @kernel
-def take_in(links: Links, data: Array, arm: int, x: Array, y: float) -> None:
+def add_reward(links: Links, data: Array, arm: int, x: Array, y: float) -> None:
     """Write a reward to its arm's next row; a reward that had the row stays in the sums for good."""
     D, i = links.fits.shape[2], links.sizes[arm, NEXT]
     row = data[i]
@@ -236,8 +236,8 @@ def forget(links: Links, share: float) -> None:
     links.sizes[:] = 0
 
 
-@loop
-def share_line(counts: Array, fits: Array, guess: Array, columns: Array, law: Array, work: Array) -> None:
+@no_refcount
+def share_line(counts: Array, fits: Array, guess: Array, columns: Array, hyperprior: Array, work: Array) -> None:
     """Bring what the arms share to where the bound of variational Bayes is highest, given every arm's coefficients.
 
     beta_0 and lam are taken as independent; lam is its expected size, at most its largest value.  counts (A,), fits
@@ -259,14 +259,16 @@ def share_line(counts: Array, fits: Array, guess: Array, columns: Array, law: Ar
                 mean, variance = predictor(fits[arm], e, work[1])
                 total += mean
                 own += mean * mean + variance
-        spread = 1.0 / (1.0 / law[WIDE + g] + n / guess[LAM, i])
+        spread = 1.0 / (1.0 / hyperprior[WIDE + g] + n / guess[LAM, i])
         centre = total / guess[LAM, i] * spread
         guess[MEAN, i] = centre
         guess[VARIANCE, i] = spread
         count += n
         squares += (own - 2.0 * centre * total + n * centre * centre) / unit + n * spread
         if i >= last - 1:
-            lam = min((law[SCALE + g] + 0.5 * squares) / (law[SHAPE + g] + 0.5 * count), law[HIGH + g])
+            lam = min(
+                (hyperprior[SCALE + g] + 0.5 * squares) / (hyperprior[SHAPE + g] + 0.5 * count), hyperprior[HIGH + g]
+            )
             for h in range(last if i == last else 0, i + 1):
                 guess[LAM, h] = lam
                 guess[VARIANCE, h] += lam
@@ -274,17 +276,17 @@ def share_line(counts: Array, fits: Array, guess: Array, columns: Array, law: Ar
 
 
 @kernel
-def share(links: Links, laws: Array) -> None:
-    """Bring what the arms share up to date, then every arm's coefficients with it; laws (F, 8)."""
+def share(links: Links, hyperpriors: Array) -> None:
+    """Bring what the arms share up to date, then every arm's coefficients with it; hyperpriors (F, 8)."""
     work = np.empty((2, links.fits.shape[2]))
     for family in range(FAMILIES):
         if lives(links, family):
             counts, fits = links.sums[:, family, 0], links.fits[:, family]
-            share_line(counts, fits, links.guess[family], links.columns, laws[family], work)
+            share_line(counts, fits, links.guess[family], links.columns, hyperpriors[family], work)
     fit_all(links)
 
 
-@step
+@inlined
 def mean_at(links: Links, family: int, eta: float) -> float:
     """Mean reward given the predictor."""
     if family == COUNTS:
@@ -327,9 +329,9 @@ def moments_many(links: Links, weights: Array, contexts: Array, out: Array) -> N
 
 
 @kernel
-def draw_predictors(links: Links, family: int, x: Array, out: Array, source: Stream) -> None:
+def draw_predictors(links: Links, family: int, x: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's predictor."""
-    rng = generator(source)
+    rng = rng_from(handle)
     D = links.fits.shape[2]
     f, v = np.ones(D), np.empty(D)
     f[: D - 1] = x
@@ -347,7 +349,7 @@ def means_at(links: Links, family: int, eta: Array, out: Array) -> None:
             out[draw, arm] = mean_at(links, family, eta[draw, arm])
 
 
-@step
+@inlined
 def count_probability(mu: float, r: float, k: float) -> float:
     """Negative binomial probability of a count."""
     if r * mu < 1e-9:
@@ -357,7 +359,7 @@ def count_probability(mu: float, r: float, k: float) -> float:
     return math.exp(ways - (a + k) * math.log1p(r * mu) + k * math.log(r * mu))
 
 
-@step
+@inlined
 def mark_probability(cuts: Array, eta: float, k: float) -> float:
     """Probability of a mark; of one beyond the cut points none."""
     j = int(k)
@@ -393,7 +395,7 @@ def probabilities(links: Links, family: int, arm: int, x: Array, out: Array) -> 
             out[k] += WEIGHTS[i] * part[k]
 
 
-@step
+@inlined
 def weigh(weights: Array, p: Array, switch: float) -> None:
     """Weigh models by the probabilities that they gave to a reward; those of weight 0 are no models."""
     total, n = 0.0, 0.0

@@ -16,7 +16,7 @@ utility     certainty equivalent of -exp(-r Y): -log(sum w exp(-r m + r^2 s^2 / 
 import math
 from typing import NamedTuple
 
-from polyarm.kernels._jit import kernel, step
+from polyarm.kernels._jit import inlined, kernel
 from polyarm.types import Array
 
 EXPECTATION, QUANTILE, SHORTFALL, ABOVE, UTILITY = 0, 1, 2, 3, 4
@@ -40,7 +40,7 @@ class Functional(NamedTuple):
     score: float
 
 
-@step
+@inlined
 def below(parts: Parts, n: int, y: float) -> tuple[float, float]:
     """W F(y), and W times the density of the normal components at y."""
     share, density = 0.0, 0.0
@@ -55,7 +55,7 @@ def below(parts: Parts, n: int, y: float) -> tuple[float, float]:
     return share, density
 
 
-@step
+@inlined
 def total_weight(parts: Parts, n: int) -> float:
     """The weights' sum W."""
     total = 0.0
@@ -64,7 +64,7 @@ def total_weight(parts: Parts, n: int) -> float:
     return total
 
 
-@step
+@inlined
 def quantile(parts: Parts, n: int, p: float, z: float) -> float:
     """The quantile, between the lowest and the highest of the components': Newton steps, halvings where they fail."""
     low, high, y, total = math.inf, -math.inf, 0.0, 0.0
@@ -95,7 +95,7 @@ def quantile(parts: Parts, n: int, p: float, z: float) -> float:
     return y
 
 
-@step
+@inlined
 def shortfall(parts: Parts, n: int, p: float, z: float) -> float:
     """Mean of the worst share p."""
     q = quantile(parts, n, p, z)
@@ -112,7 +112,7 @@ def shortfall(parts: Parts, n: int, p: float, z: float) -> float:
     return q + value / aim
 
 
-@step
+@inlined
 def above(parts: Parts, n: int, v: float) -> float:
     """Probability of a reward above v."""
     value = 0.0
@@ -124,7 +124,7 @@ def above(parts: Parts, n: int, v: float) -> float:
     return value / total_weight(parts, n)
 
 
-@step
+@inlined
 def certainty_equivalent(parts: Parts, n: int, r: float) -> float:
     """The sure reward of the same exponential utility, at risk aversion r."""
     top, value = -math.inf, 0.0

@@ -5,7 +5,7 @@ Loops of our own: what Numba compiles for `np.sort` or `np.argmin` takes a secon
 
 import numpy as np
 
-from polyarm.kernels._jit import kernel, step
+from polyarm.kernels._jit import inlined, kernel
 from polyarm.types import Array
 
 
@@ -22,7 +22,7 @@ def in_order(values: Array) -> Array:
     return ordered
 
 
-@step
+@inlined
 def place_of_least(values: Array) -> int:
     """Index of the least value, the first of equals."""
     least = 0
@@ -32,7 +32,7 @@ def place_of_least(values: Array) -> int:
     return least
 
 
-@step
+@inlined
 def place_of_greatest(values: Array) -> int:
     """Index of the greatest value, the first of equals."""
     greatest = 0

@@ -10,7 +10,7 @@ exactly, and almost always after one.
 
 import math
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop
+from polyarm.kernels._jit import RngHandle, kernel, no_refcount, rng_from
 from polyarm.types import Array, Rng
 
 CUT = 0.64  # the authors' choice: any value between 0.2 and 1.6 keeps both forms falling
@@ -18,7 +18,7 @@ LARGE = 25.0  # from here on six terms give the scaled error function to all dig
 CERTAIN = 1e40  # of |z|: from here on a draw is its mean to all digits, and the series' terms are soon no numbers
 
 
-@loop
+@no_refcount
 def scaled_erfc(x: float) -> float:
     """exp(x^2) erfc(x) for x >= 0."""
     if x < LARGE:
@@ -27,7 +27,7 @@ def scaled_erfc(x: float) -> float:
     return (1.0 - u * (1.0 - 3.0 * u * (1.0 - 5.0 * u * (1.0 - 7.0 * u * (1.0 - 9.0 * u))))) / (x * math.sqrt(math.pi))
 
 
-@loop
+@no_refcount
 def share_beyond(c: float) -> float:
     """Probability that the proposal lies beyond CUT."""
     rate = math.pi**2 / 8.0 + 0.5 * c * c
@@ -42,7 +42,7 @@ def share_beyond(c: float) -> float:
     return 1.0 / (1.0 + 2.0 / math.pi * rate * mass)
 
 
-@loop
+@no_refcount
 def draw_inverse_normal(c: float, rng: Rng) -> float:
     """An inverse normal variable with mean 1 / c and shape 1, given that it is at most CUT."""
     if c * CUT < 1.0:
@@ -64,7 +64,7 @@ def draw_inverse_normal(c: float, rng: Rng) -> float:
     return x
 
 
-@loop
+@no_refcount
 def term(n: int, x: float) -> float:
     """The series' term a_n(x)."""
     k = n + 0.5
@@ -73,7 +73,7 @@ def term(n: int, x: float) -> float:
     return math.pi * k * (2.0 / (math.pi * x)) ** 1.5 * math.exp(-2.0 * k * k / x)
 
 
-@loop
+@no_refcount
 def draw(z: float, rng: Rng) -> float:
     """A draw from PG(1, z)."""
     if not abs(z) < CERTAIN:
@@ -101,8 +101,8 @@ def draw(z: float, rng: Rng) -> float:
 
 
 @kernel
-def fill(z: Array, out: Array, source: Stream) -> None:
+def fill(z: Array, out: Array, handle: RngHandle) -> None:
     """Fill out with draws from PG(1, z), one for each z."""
-    rng = generator(source)
+    rng = rng_from(handle)
     for i in range(z.shape[0]):
         out[i] = draw(z[i], rng)

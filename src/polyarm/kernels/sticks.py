@@ -19,7 +19,7 @@ guess (m, 2, D)              mean and variance of beta as the modes take them, l
                              averages over many of the latest draws of shared
 columns (6, D)               units, `at`, and the columns' sums;  sizes (A, 2)  rows that can move, next row
 data (N, D + 2 + 2 m)        rewards of one arm: f, y, kind, omega of every stick, eta of every stick
-law (8,)                     shape and scale of lam, variance `wide` of beta_0, largest lam, each for slopes and height
+hyperprior (8,)              shape and scale of lam, variance `wide` of beta_0, largest lam, each for slopes and height
 """
 
 import math
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels import polya_gamma
-from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
 
@@ -65,13 +65,13 @@ class Sticks(NamedTuple):
         return {"sums": (1,), "kept": (1,), "fits": (1,), "shared": (0,), "guess": (0,)}
 
 
-@step
+@inlined
 def sigmoid(z: float) -> float:
     """1 / (1 + exp(-z))."""
     return 1.0 / (1.0 + math.exp(-z)) if z > -700.0 else 0.0
 
 
-@step
+@inlined
 def along(f: Array, fit: Array, column: int) -> float:
     """The product of f and a column of a fit: f'mode or f'beta."""
     total = 0.0
@@ -80,7 +80,7 @@ def along(f: Array, fit: Array, column: int) -> float:
     return total
 
 
-@step
+@inlined
 def expand(eta: float, k: float) -> tuple[float, float]:
     """Curvature w and k - p + w eta of a reward's log likelihood at eta."""
     p = sigmoid(eta)
@@ -88,7 +88,7 @@ def expand(eta: float, k: float) -> tuple[float, float]:
     return w, k - p + w * eta
 
 
-@step
+@inlined
 def count_in(s: Array, f: Array, D: int, k: float, omega: float, eta: float) -> None:
     """Add a reward to the sums of a stick."""
     w, g = expand(eta, k)
@@ -105,7 +105,7 @@ def count_in(s: Array, f: Array, D: int, k: float, omega: float, eta: float) -> 
             r += 1
 
 
-@step
+@inlined
 def change(s: Array, f: Array, D: int, omega: float, w: float, g: float) -> None:
     """Change what a reward adds to the sums of a stick by these amounts."""
     P = D * (D + 1) // 2
@@ -119,7 +119,7 @@ def change(s: Array, f: Array, D: int, omega: float, w: float, g: float) -> None
             r += 1
 
 
-@loop
+@no_refcount
 def move(sticks: Sticks, data: Array, arm: int, i: int, rng: Rng) -> None:
     """Draw the omegas of reward i again, given beta, and expand its log likelihood at the mode of now."""
     m, D = sticks.fits.shape[1], sticks.fits.shape[2]
@@ -137,7 +137,7 @@ def move(sticks: Sticks, data: Array, arm: int, i: int, rng: Rng) -> None:
         row[D + 2 + m + j] = eta
 
 
-@step
+@inlined
 def add_prior(prior: Array, columns: Array, M: Array, v: Array, variance: Array) -> None:
     """Add the information of a prior to the lower triangle of M, and times its mean to v; write its variances."""
     D = v.shape[0]
@@ -159,7 +159,7 @@ def add_prior(prior: Array, columns: Array, M: Array, v: Array, variance: Array)
     v[last] += height * prior[0, last]
 
 
-@step
+@inlined
 def unpack(s: Array, first: int, M: Array, D: int) -> None:
     """Copy a packed lower triangle."""
     r = first
@@ -169,7 +169,7 @@ def unpack(s: Array, first: int, M: Array, D: int) -> None:
             r += 1
 
 
-@step
+@inlined
 def go_to_centre(prior: Array, columns: Array, fit: Array, v: Array, variance: Array) -> None:
     """From information (the lower triangle of fit) and its product with the centre (v) of what rewards say, write
     factor and centre of the posterior to fit, and the step to the new centre to v.
@@ -184,7 +184,7 @@ def go_to_centre(prior: Array, columns: Array, fit: Array, v: Array, variance: A
         fit[i, D] += v[i]
 
 
-@step
+@inlined
 def hold_back(fit: Array, data: Array, rows: tuple[int, int, int, int], stride: Array, most: float) -> None:
     """Take back so much of a step that the predictor of no reward visited changes by more than `most`.
 
@@ -204,7 +204,7 @@ def hold_back(fit: Array, data: Array, rows: tuple[int, int, int, int], stride: 
             fit[h, D] -= (1.0 - most / far) * stride[h]
 
 
-@loop
+@no_refcount
 def fit_mode(sticks: Sticks, arm: int, j: int, work: Array) -> None:
     """Write factor and maximum of the expanded posterior of beta, and the step to it into the first row of work."""
     v, variance = work[0], work[1]
@@ -216,7 +216,7 @@ def fit_mode(sticks: Sticks, arm: int, j: int, work: Array) -> None:
     go_to_centre(sticks.guess[j], sticks.columns, fit, v, variance)
 
 
-@loop
+@no_refcount
 def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng: Rng) -> None:
     """Move some rewards of an arm, then go to the new modes, no further than STRIDE for the rewards moved."""
     m, n = sticks.fits.shape[1], sticks.sizes[arm, ROWS]
@@ -230,7 +230,7 @@ def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng:
         hold_back(sticks.fits[arm, j], data, (n_moves, latest, first, n), work[0], STRIDE)
 
 
-@loop
+@no_refcount
 def draw_beta(sticks: Sticks, arm: int, j: int, M: Array, work: Array, rng: Rng) -> None:
     """Draw beta given the omegas and what the arms share."""
     v, variance = work[0], work[1]
@@ -249,7 +249,7 @@ def draw_beta(sticks: Sticks, arm: int, j: int, M: Array, work: Array, rng: Rng)
         sticks.fits[arm, j, i, D + 1] = v[i]
 
 
-@step
+@inlined
 def height_of(sticks: Sticks, arm: int, j: int) -> float:
     """The drawn log odds at `at`."""
     D = sticks.fits.shape[2]
@@ -259,8 +259,8 @@ def height_of(sticks: Sticks, arm: int, j: int) -> float:
     return total
 
 
-@loop
-def draw_shared(sticks: Sticks, j: int, law: Array, rng: Rng) -> None:
+@no_refcount
+def draw_shared(sticks: Sticks, j: int, hyperprior: Array, rng: Rng) -> None:
     """Draw beta_0 and lam of a stick given the beta of every arm that has a reward there, and follow with the guess.
 
     The guess takes in the distributions that are drawn from rather than the draws.
@@ -282,15 +282,17 @@ def draw_shared(sticks: Sticks, j: int, law: Array, rng: Rng) -> None:
         for arm in range(A):
             if sticks.sums[arm, j, 0] > 0.0:
                 total += sticks.fits[arm, j, i, D + 1] if i < last else height_of(sticks, arm, j)
-        spread = 1.0 / (1.0 / law[WIDE + g] + count / lam)
+        spread = 1.0 / (1.0 / hyperprior[WIDE + g] + count / lam)
         mean = total / lam * spread
         away = (mean - guess[0, i]) ** 2 / unit
         guess[0, i] += rate * (mean - guess[0, i])
         guess[1, i] += rate * (spread + (1.0 - rate) * away - guess[1, i])
         shared[0, i] = mean + math.sqrt(spread * unit) * rng.standard_normal()
         if i == last:
-            lam = draw_lam(law, 0, shared[1, 0], last * count, squares, rng)
-            typical = min((law[SCALE] + 0.5 * squares) / (law[SHAPE] + 0.5 * last * count), law[HIGH])
+            lam = draw_lam(hyperprior, 0, shared[1, 0], last * count, squares, rng)
+            typical = min(
+                (hyperprior[SCALE] + 0.5 * squares) / (hyperprior[SHAPE] + 0.5 * last * count), hyperprior[HIGH]
+            )
             for h in range(last):
                 shared[1, h] = lam
                 guess[1, h] += rate * typical
@@ -299,28 +301,30 @@ def draw_shared(sticks: Sticks, j: int, law: Array, rng: Rng) -> None:
             if sticks.sums[arm, j, 0] > 0.0:
                 own = sticks.fits[arm, j, i, D + 1] if i < last else height_of(sticks, arm, j)
                 squares += (own - shared[0, i]) * (own - shared[0, i]) / unit
-    shared[1, last] = draw_lam(law, 1, shared[1, last], count, squares, rng)
-    guess[1, last] += rate * min((law[SCALE + 1] + 0.5 * squares) / (law[SHAPE + 1] + 0.5 * count), law[HIGH + 1])
+    shared[1, last] = draw_lam(hyperprior, 1, shared[1, last], count, squares, rng)
+    guess[1, last] += rate * min(
+        (hyperprior[SCALE + 1] + 0.5 * squares) / (hyperprior[SHAPE + 1] + 0.5 * count), hyperprior[HIGH + 1]
+    )
 
 
-@step
-def draw_lam(law: Array, g: int, lam: float, count: float, squares: float, rng: Rng) -> float:
+@inlined
+def draw_lam(hyperprior: Array, g: int, lam: float, count: float, squares: float, rng: Rng) -> float:
     """Draw a variance given the sum of so many squares and its largest value, or let it be."""
-    drawn = (law[SCALE + g] + 0.5 * squares) / rng.standard_gamma(law[SHAPE + g] + 0.5 * count)
-    return drawn if LAM_LOW < drawn < law[HIGH + g] else lam
+    drawn = (hyperprior[SCALE + g] + 0.5 * squares) / rng.standard_gamma(hyperprior[SHAPE + g] + 0.5 * count)
+    return drawn if LAM_LOW < drawn < hyperprior[HIGH + g] else lam
 
 
 @kernel
-def finish(sticks: Sticks, arm: int, other: int, law: Array, source: Stream) -> None:
+def redraw_shared(sticks: Sticks, arm: int, other: int, hyperprior: Array, handle: RngHandle) -> None:
     """Draw beta of two arms, then what the arms share, and bring every arm's mode up to date with it."""
-    rng = generator(source)
+    rng = rng_from(handle)
     m, D = sticks.fits.shape[1], sticks.fits.shape[2]
     M, work = np.empty((D, D)), np.empty((2, D))
     for j in range(m):
         draw_beta(sticks, arm, j, M, work, rng)
         if other != arm:
             draw_beta(sticks, other, j, M, work, rng)
-        draw_shared(sticks, j, law, rng)
+        draw_shared(sticks, j, hyperprior, rng)
     fit_all(sticks)
 
 
@@ -334,9 +338,9 @@ def fit_all(sticks: Sticks) -> None:
 
 
 @kernel
-def visits(sticks: Sticks, data: Array, arm: int, n_moves: int, n_rounds: int, source: Stream) -> None:
+def visits(sticks: Sticks, data: Array, arm: int, n_moves: int, n_rounds: int, handle: RngHandle) -> None:
     """Visit an arm's rewards in rounds of n_moves, at most all of them once in each round."""
-    rng = generator(source)
+    rng = rng_from(handle)
     n = min(n_moves, sticks.sizes[arm, ROWS])
     work = np.empty((2, sticks.fits.shape[2]))
     if n > 0:
@@ -345,9 +349,9 @@ def visits(sticks: Sticks, data: Array, arm: int, n_moves: int, n_rounds: int, s
 
 
 @kernel
-def take_in(sticks: Sticks, data: Array, arm: int, x: Array, y: float, kind: int, source: Stream) -> None:
+def add_reward(sticks: Sticks, data: Array, arm: int, x: Array, y: float, kind: int, handle: RngHandle) -> None:
     """Write a reward to its arm's next row and add it to the sums; a reward that had the row stays in them for good."""
-    rng = generator(source)
+    rng = rng_from(handle)
     m, D = sticks.fits.shape[1], sticks.fits.shape[2]
     i = sticks.sizes[arm, NEXT]
     row = data[i]
@@ -411,7 +415,7 @@ def observe(columns: Array, x: Array) -> None:
             columns[UNIT, i] = 1.0 / (spread if far else square)
 
 
-@step
+@inlined
 def log_odds(sticks: Sticks, arm: int, j: int, f: Array, v: Array) -> tuple[float, float]:
     """Mean and standard deviation of f'beta."""
     D = f.shape[0]
@@ -424,7 +428,7 @@ def log_odds(sticks: Sticks, arm: int, j: int, f: Array, v: Array) -> tuple[floa
     return along(f, sticks.fits[arm, j], D), math.sqrt(square)
 
 
-@step
+@inlined
 def stick_moments(mean: float, sd: float) -> tuple[float, float]:
     """E[p] and E[p^2] of p = sigmoid(N(mean, sd^2)), by quadrature."""
     first, second = 0.0, 0.0
@@ -467,9 +471,9 @@ def moments_many(sticks: Sticks, contexts: Array, values: Array, out: Array) -> 
 
 
 @kernel
-def draw_shares(sticks: Sticks, x: Array, arm: int, out: Array, source: Stream) -> None:
+def draw_shares(sticks: Sticks, x: Array, arm: int, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, m + 1) with draws of the probabilities of an arm's kinds in this context."""
-    rng = generator(source)
+    rng = rng_from(handle)
     m, D = sticks.fits.shape[1], sticks.fits.shape[2]
     f, v = np.ones(D), np.empty(D)
     f[: D - 1] = x

@@ -55,13 +55,13 @@ class NormalInverseGamma:
         return np.asarray(self.covariance)
 
     @property
-    def root(self) -> Array:
-        """Square-root information of the prior, (dim + 1, dim + 1): see kernels.linalg.root."""
+    def sqrt_information(self) -> Array:
+        """Square-root information of the prior, (dim + 1, dim + 1): see kernels.linalg.sqrt_information."""
         factor = np.linalg.cholesky(np.linalg.inv(self.covariance_matrix)).T
-        root = np.zeros((self.dim + 1, self.dim + 1))
-        root[:-1, :-1] = factor
-        root[:-1, -1] = factor @ self.mean_vector
-        return root
+        sqrt_information = np.zeros((self.dim + 1, self.dim + 1))
+        sqrt_information[:-1, :-1] = factor
+        sqrt_information[:-1, -1] = factor @ self.mean_vector
+        return sqrt_information
 
     def sample(self, n: int, rng: Rng) -> tuple[Array, Array]:
         """n draws of the coefficients (n, dim) and the noise variance (n,)."""

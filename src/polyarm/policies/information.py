@@ -9,7 +9,7 @@ import numpy as np
 from polyarm.choosing import PolicyDefaults
 from polyarm.errors import require_contexts, require_count, require_eligible, require_number
 from polyarm.kernels import information
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.models.objectives import MEAN, Objective
 from polyarm.policies.objective import draw_worths
 from polyarm.types import Array, Choice, Engine, Mask, Rng, State
@@ -76,7 +76,7 @@ class InformationDirected(PolicyDefaults[State]):
         if mask is not None:
             moments = np.ascontiguousarray(moments[:, mask])
         mix, scores = np.empty(moments.shape[1]), np.empty(moments.shape[1])
-        arm = information.choose(moments, noise, self.n_draws, self.power, mix, scores, stream(rng))
+        arm = information.choose(moments, noise, self.n_draws, self.power, mix, scores, rng_handle(rng))
         if mask is None:
             return Choice(arm, scores, mix)
         return Choice(int(np.flatnonzero(mask)[arm]), spread_out(scores, mask, -np.inf), spread_out(mix, mask, 0.0))
@@ -106,7 +106,7 @@ class InformationDirected(PolicyDefaults[State]):
     def _choose_by_draws(self, state: State, context: Array, rng: Rng, eligible: Mask | None) -> Choice:
         mix = self._mix_of_draws(state, context, rng, eligible)
         scores = np.empty(len(mix))
-        arm = information.race(mix, scores, stream(rng))
+        arm = information.race(mix, scores, rng_handle(rng))
         return Choice(arm, scores if eligible is None else np.where(eligible, scores, -np.inf), mix)
 
     def _noise(self, state: State, mask: Mask | None) -> Array:
@@ -120,7 +120,7 @@ class InformationDirected(PolicyDefaults[State]):
         if mask is not None:
             moments = np.ascontiguousarray(moments[:, :, mask])
         mixes, noise = np.empty((moments.shape[0], moments.shape[2])), self._noise(state, mask)
-        information.find_many(moments, noise, self.n_draws, self.n_rounds, self.power, mixes, stream(rng))
+        information.find_many(moments, noise, self.n_draws, self.n_rounds, self.power, mixes, rng_handle(rng))
         return mixes if mask is None else spread_out(mixes, mask, 0.0)
 
     def judge(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> tuple[Array, Array]:

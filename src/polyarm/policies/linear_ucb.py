@@ -57,10 +57,10 @@ class LinearUCB(PolicyDefaults[ConjugateState]):
     def init(self) -> ConjugateState:
         """State before any reward."""
         dim = self.context_dim + int(self.intercept)
-        root = np.zeros((dim + 1, dim + 1))
-        root[:-1, :-1] = math.sqrt(self.ridge) * np.eye(dim)
+        sqrt_information = np.zeros((dim + 1, dim + 1))
+        sqrt_information[:-1, :-1] = math.sqrt(self.ridge) * np.eye(dim)
         counts = np.zeros(self.n_arms, np.int64)
-        return ConjugateState(np.tile(root, (self.n_arms, 1, 1)), counts, self._door.settings(self))
+        return ConjugateState(np.tile(sqrt_information, (self.n_arms, 1, 1)), counts, self._door.settings(self))
 
     def features(self, context: Array) -> Array:
         """What the regressions see of a context."""

@@ -9,7 +9,7 @@ from polyarm.choosing import PolicyDefaults, best_of
 from polyarm.errors import require_arm, require_context, require_count, require_number, require_reward
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import NOTHING, Door
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.indices import dirichlet_mean
 from polyarm.policies.history import History, first_unplayed, no_history, rewards_of, with_reward
 from polyarm.types import Array, Choice, Mask, Rng
@@ -50,8 +50,8 @@ class NPTS(PolicyDefaults[History]):
             return unplayed
         arms = [rewards_of(state, arm) for arm in range(self.n_arms)]
         anchor = max(float(y.max()) for y in arms) if self.upper_bound is None else float(self.upper_bound)
-        source = stream(rng)
-        scores = np.array([dirichlet_mean(y, anchor, source) for y in arms])
+        handle = rng_handle(rng)
+        scores = np.array([dirichlet_mean(y, anchor, handle) for y in arms])
         return best_of(scores, eligible)
 
     def with_arm(self, state: History) -> "tuple[NPTS, History]":

@@ -11,7 +11,7 @@ from polyarm.errors import require_arm, require_context, require_count, require_
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.conjugate import ConjugateState
 from polyarm.inference.door import NOTHING, Door
-from polyarm.kernels._jit import stream
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.conjugate import learn
 from polyarm.kernels.indices import perturbed_mean
 from polyarm.policies.history import History, first_unplayed, no_history, with_reward
@@ -74,10 +74,10 @@ class LinearPHE(PolicyDefaults[LinearPHEState]):
         if unplayed is not None:
             return unplayed
         size = self.pseudo_reward(state)
-        source = stream(rng)
+        handle = rng_handle(rng)
         scores = np.array(
             [
-                perturbed_mean(rows[a, : counts[a]], x, self.ridge, self.n_pseudo, size, source)
+                perturbed_mean(rows[a, : counts[a]], x, self.ridge, self.n_pseudo, size, handle)
                 for a in range(self.n_arms)
             ]
         )

@@ -30,7 +30,7 @@ class Chain:
         self.X[::6] *= 200.0
         self.y = self.X @ [1.0, -0.5] + rng.choice([0.0, 9.0, -12.0], N) + 0.3 * rng.standard_normal(N)
         prior = prior_of([LinearMixture(BASE)])
-        prior.laws[0, 2:] = 0.0
+        prior.processes[0, 2:] = 0.0
         order = np.roll(np.arange(CAPACITY), 3)
         self.order = [int(k) for k in order]  # labels of the places
         self.n_dishes = 0
@@ -42,8 +42,8 @@ class Chain:
                 np.array([order, np.argsort(order)]),
                 np.zeros(4, np.int64),
                 prior.columns[0],
-                prior.roots[0],
-                prior.laws[0],
+                prior.sqrt_information[0],
+                prior.processes[0],
             ),
             Guests(np.zeros((N, 4)), np.full(N, -1), np.full(N, -1), np.full(N, -1)),
             Tables(

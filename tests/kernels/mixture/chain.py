@@ -93,8 +93,8 @@ class Chain:
             np.array([[label, np.argsort(label)]] * 2),
             np.zeros((2, 4), np.int64),
             prior.columns,
-            np.repeat(prior.roots, CAPACITY if memory < N else 1, axis=1),
-            prior.laws,
+            np.repeat(prior.sqrt_information, CAPACITY if memory < N else 1, axis=1),
+            prior.processes,
             np.zeros((memory, 4)),
             np.full(memory, -1),
         )

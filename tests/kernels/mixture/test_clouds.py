@@ -128,7 +128,7 @@ def check(cloud: Cloud, slow: Slow, discount: float) -> None:
         assert cloud.length[i] == len(particle.blocks)
         for p, block in zip(cloud.member[i], particle.blocks, strict=False):
             rows, n = list(block), len(block)
-            fresh, T = reference.fresh_component(BASE, slow.X[rows], slow.y[rows]), cloud.T[:, p]
+            fresh, T = reference.fresh_component(BASE, slow.X[rows], slow.y[rows]), cloud.components[:, p]
             held.add(int(p))
             assert T[COUNT] == n
             assert T[SCALE] == pytest.approx(fresh["scale"], rel=1e-7)
@@ -147,7 +147,7 @@ def check(cloud: Cloud, slow: Slow, discount: float) -> None:
 
 def learnt(concentration: float, discount: float, n: int) -> tuple[Cloud, Slow, Prior]:
     priors = prior_of([LinearMixture(BASE, concentration, discount)])
-    prior = Prior(priors.columns[0], priors.roots[0, 0], priors.laws[0])
+    prior = Prior(priors.columns[0], priors.sqrt_information[0, 0], priors.processes[0])
     cloud, slow, rng = blank(prior), Slow(concentration, discount), np.random.default_rng(7)
     for i in range(n):
         u = float(rng.random())
@@ -193,6 +193,6 @@ def test_means_are_drawn_and_expected_over_the_particles() -> None:
     for value, u in zip(out, uniforms, strict=True):
         i = int(np.searchsorted(ends, u, side="right"))
         K = int(cloud.length[i])
-        held = np.ascontiguousarray(cloud.T[:, cloud.member[i, :K]])
-        expected = plain(draw_exact)(held, K, prior.law, plain(located)(held, K, prior.column, at), True, script)
+        held = np.ascontiguousarray(cloud.components[:, cloud.member[i, :K]])
+        expected = plain(draw_exact)(held, K, prior.process, plain(located)(held, K, prior.column, at), True, script)
         assert value == pytest.approx(expected)

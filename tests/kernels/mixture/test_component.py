@@ -105,19 +105,19 @@ def test_rebuild_equals_rank_one_adds(dim: int) -> None:
     T, data = table_of(base, X, y)
     prior = prior_of([LinearMixture(base)])
     z = np.zeros(25, np.int64)
-    c.rebuild(T, 1, prior.columns[0], prior.roots[0, 0], data, z, 0, -1)
+    c.rebuild(T, 1, prior.columns[0], prior.sqrt_information[0, 0], data, z, 0, -1)
     np.testing.assert_allclose(T[c.MEAN :, 1], T[c.MEAN :, 0], rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(T[: c.COEF, 1], T[: c.COEF, 0], rtol=1e-10)
 
 
 @kernel
-def walk(T: Array, prior: Array, root: Array, data: Array, z: IntArray, order: IntArray, v: Array) -> None:
+def walk(T: Array, prior: Array, sqrt_information: Array, data: Array, z: IntArray, order: IntArray, v: Array) -> None:
     """Toggle the membership of rewards in component 0, rebuilding as the sampler does."""
     for i in order:
         sign = 1.0 if z[i] == 1 else -1.0
         z[i] = 0 if z[i] == 1 else 1
         if c.rank_one(T, 0, data, i, sign, v):
-            c.rebuild(T, 0, prior, root, data, z, 0, -1)
+            c.rebuild(T, 0, prior, sqrt_information, data, z, 0, -1)
 
 
 @pytest.mark.parametrize(("dim", "size"), [(1, 1.0), (2, 1.0), (10, 1.0), (27, 1.0), (2, 1000.0), (10, 1000.0)])
@@ -131,7 +131,7 @@ def test_a_million_moves_leave_the_parameters_right(dim: int, size: float) -> No
     T, data = table_of(base, X[:0], y[:0])
     data = np.column_stack([X, y, np.zeros(n)])
     z = np.ones(n, np.int64)  # label 1: outside
-    walk(T, prior.columns[0], prior.roots[0, 0], data, z, rng.integers(0, n, 10**6), np.empty(dim))
+    walk(T, prior.columns[0], prior.sqrt_information[0, 0], data, z, rng.integers(0, n, 10**6), np.empty(dim))
     fresh = reference.fresh_component(base, X[z == 0], y[z == 0])
     V = np.asarray(fresh["covariance"])
     assert T[c.COUNT, 0] == (z == 0).sum()

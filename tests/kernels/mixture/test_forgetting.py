@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyarm.kernels._jit import plain
-from polyarm.kernels.linalg import root
+from polyarm.kernels.linalg import sqrt_information
 from polyarm.kernels.mixture.component import COEF, COUNT, LOG_DET, MEAN, SCALE
 from polyarm.kernels.mixture.forgetting import FORGOTTEN, forget
 from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS
@@ -30,10 +30,10 @@ def test_components_fade_to_weighted_ones_and_the_forgotten_close(
     for i in range(N):
         chain.learn(i, 6)
     if memory == N:  # rows that are absorbed only now need a root for every label
-        chain.books = chain.books._replace(roots=np.repeat(chain.books.roots, CAPACITY, axis=1))
+        chain.books = chain.books._replace(R0=np.repeat(chain.books.R0, CAPACITY, axis=1))
     parts, K = [list(part) for part in chain.slow.parts], len(chain.slow.parts)
-    label, used = chain.books.slots[ARM, 0, :K].copy(), chain.books.roots[ARM].copy()
-    start, w = BASE.root, 1.0
+    label, used = chain.books.slots[ARM, 0, :K].copy(), chain.books.R0[ARM].copy()
+    start, w = BASE.sqrt_information, 1.0
     for share in shares:
         plain(forget)(chain.books, ARM, start, share)
         w *= share
@@ -44,7 +44,7 @@ def test_components_fade_to_weighted_ones_and_the_forgotten_close(
     assert 0 < len(kept) < K
     assert size[K_USED] == len(kept)
     for k in range(K):
-        R = chain.books.roots[ARM, label[k]]
+        R = chain.books.R0[ARM, label[k]]
         if k not in kept:
             np.testing.assert_array_equal(R, start)
             continue
@@ -53,14 +53,14 @@ def test_components_fade_to_weighted_ones_and_the_forgotten_close(
         n = w * len(part)
         assert at < len(kept)
         assert T[COUNT, at] == pytest.approx(n)
-        assert plain(root.n_absorbed)(R) == pytest.approx(n)
+        assert plain(sqrt_information.n_absorbed)(R) == pytest.approx(n)
         np.testing.assert_allclose(T[MEAN : MEAN + 2, at], U, rtol=1e-8)
         assert T[SCALE, at] == pytest.approx(b, rel=1e-8)
         assert T[LOG_DET, at] == pytest.approx(np.linalg.slogdet(V)[1])
         coefficient = np.log(n - discount) + reference.log_gamma_step(np.array(BASE.shape + n / 2))
         assert T[COEF, at] == pytest.approx(float(coefficient) - 0.5 * np.log(2 * np.pi * b))
     others = [k for k in range(CAPACITY) if k not in label]
-    np.testing.assert_array_equal(chain.books.roots[ARM, others], used[others])
+    np.testing.assert_array_equal(chain.books.R0[ARM, others], used[others])
 
 
 def test_information_fades_towards_the_prior() -> None:
@@ -68,11 +68,11 @@ def test_information_fades_towards_the_prior() -> None:
     R, start = np.triu(rng.standard_normal((4, 4))), np.triu(rng.standard_normal((4, 4)))
     R[3, 0], start[3, 0] = 7.0, 0.0
     before, prior = np.triu(R).T @ np.triu(R), start.T @ start
-    plain(root.fade)(R, start, 0.3)
+    plain(sqrt_information.fade)(R, start, 0.3)
     np.testing.assert_allclose(np.triu(R).T @ np.triu(R), 0.3 * before + 0.7 * prior, rtol=1e-12)
     assert R[3, 0] == pytest.approx(2.1)
     row = rng.standard_normal(4)
     before = np.triu(R).T @ np.triu(R)
-    plain(root.absorb)(R, row.copy())
+    plain(sqrt_information.absorb)(R, row.copy())
     np.testing.assert_allclose(np.triu(R).T @ np.triu(R), before + np.outer(row, row), rtol=1e-12)
-    assert plain(root.n_absorbed)(R) == pytest.approx(3.1)
+    assert plain(sqrt_information.n_absorbed)(R) == pytest.approx(3.1)

@@ -12,11 +12,11 @@ from tests.kernels.mixture.chain import ARM, CAPACITY, Chain, N
 from tests.kernels.script import Script
 from tests.statistics.exact import log_joint
 
-LAWS = [(0.8, 0.0), (0.8, 0.3), (1.5, -0.5)]  # the last: three components at most
+PROCESSES = [(0.8, 0.0), (0.8, 0.3), (1.5, -0.5)]  # the last: three components at most
 
 
 @pytest.mark.parametrize("memory", [N, 9])
-@pytest.mark.parametrize(("concentration", "discount"), LAWS)
+@pytest.mark.parametrize(("concentration", "discount"), PROCESSES)
 def test_rewards_are_seated_and_moved_as_their_joint_densities_say(
     concentration: float, discount: float, memory: int
 ) -> None:
@@ -31,8 +31,13 @@ def test_rewards_are_seated_and_moved_as_their_joint_densities_say(
     assert parts == N
     if memory == N:
         z = [chain.slow.slot_of(i) for i in range(N)]
-        tables, sizes, priors, laws = chain.books.tables, chain.books.sizes, chain.books.priors, chain.books.laws
-        joint = plain(gibbs.log_joint)(tables, sizes, priors, laws, ARM)
+        tables, sizes, priors, processes = (
+            chain.books.tables,
+            chain.books.sizes,
+            chain.books.priors,
+            chain.books.processes,
+        )
+        joint = plain(gibbs.log_joint)(tables, sizes, priors, processes, ARM)
         assert joint == pytest.approx(log_joint(tuple(z), chain.X, chain.y, chain.model), rel=1e-7)
 
 

@@ -21,7 +21,7 @@ SIZES = np.array([[2], [0], [1]])
 SHAPES = [1.5, 1.7, 2.2]  # a0 of the arms
 
 
-def laws(discount: float) -> Array:
+def processes(discount: float) -> Array:
     return np.array([[a0, 0.9, 0.8, discount] for a0 in SHAPES])
 
 
@@ -34,9 +34,9 @@ def tables() -> Array:
     return T
 
 
-def assert_cached(T: Array, law: Array, n_used: int) -> None:
+def assert_cached(T: Array, process: Array, n_used: int) -> None:
     """Raise unless the components' constants are those of their counts and scales."""
-    a0, _, _, d = law
+    a0, _, _, d = process
     for n, b, whole, own in T[[COUNT, SCALE, COEF, LOO]].T[:n_used]:
         steps = reference.log_gamma_step(np.array([a0 + n / 2, a0 + (n - 1) / 2]))
         assert whole == pytest.approx(math.log(n - d) + steps[0] - 0.5 * math.log(2 * math.pi * b))
@@ -62,17 +62,17 @@ def test_a_target_ends_at_its_bounds() -> None:
     assert plain(hyperparameters.log_target)(0.8, 0.0, BELIEFS, tables(), SIZES) > -math.inf
 
 
-def moved(u: float, which: int, law: Array, script: Script) -> float:
-    return plain(hyperparameters.draw_slice)(u, which, BELIEFS, law, tables(), SIZES, script)
+def moved(u: float, which: int, process: Array, script: Script) -> float:
+    return plain(hyperparameters.draw_slice)(u, which, BELIEFS, process, tables(), SIZES, script)
 
 
 def test_what_is_learnt_is_written_for_every_arm() -> None:
     uniforms = [0.4, 0.3, 0.6, 0.7, 0.2, 0.5, 0.8, 0.35, 0.45, 0.55, 0.15, 0.65] * 9
     for discount, learned in ((0.0, (True, False)), (0.3, (True, False)), (0.3, (False, True)), (0.3, (True, True))):
-        T, found = tables(), laws(discount)
+        T, found = tables(), processes(discount)
         script = Script(gammas=[2.5], uniforms=uniforms, betas=[0.6, 0.3])
         plain(hyperparameters.redraw)(T, SIZES, found, BELIEFS, *learned, script)
-        expected, again = laws(discount), Script(gammas=[2.5], uniforms=uniforms, betas=[0.6, 0.3])
+        expected, again = processes(discount), Script(gammas=[2.5], uniforms=uniforms, betas=[0.6, 0.3])
         if learned[0]:
             if discount == 0.0:
                 given = (0.8, BELIEFS[0], BELIEFS[1], tables(), SIZES)
@@ -84,17 +84,17 @@ def test_what_is_learnt_is_written_for_every_arm() -> None:
             for arm in (0, 2):
                 assert_cached(T[arm], found[arm], SIZES[arm, 0])
         np.testing.assert_allclose(found, expected)
-        assert (found != laws(discount)).any(axis=0).tolist() == [False, False, *learned]
+        assert (found != processes(discount)).any(axis=0).tolist() == [False, False, *learned]
         np.testing.assert_array_equal(T[:, [COUNT, SCALE]], tables()[:, [COUNT, SCALE]])
 
 
 def test_a_new_scale_leaves_what_the_rewards_added() -> None:
     uniforms = [0.4, 0.3, 0.6, 0.7, 0.2, 0.5, 0.8, 0.35, 0.45, 0.55, 0.15, 0.65] * 9
-    T, found = tables(), laws(0.3)
+    T, found = tables(), processes(0.3)
     T[0, SCALE, 1] = 0.9 - 1e-12  # rounding: less than the prior's
     before = T.copy()
     plain(hyperparameters.redraw_scale)(T, SIZES, found, BELIEFS, Script(uniforms=uniforms))
-    given = (math.log(0.9), OF_SCALE, BELIEFS, laws(0.3), before, SIZES)
+    given = (math.log(0.9), OF_SCALE, BELIEFS, processes(0.3), before, SIZES)
     b = math.exp(plain(hyperparameters.draw_slice)(*given, Script(uniforms=uniforms)))
     assert abs(b - 0.9) > 0.05
     np.testing.assert_allclose(found[:, NOISE], b)
@@ -115,7 +115,7 @@ def test_a_closed_slice_stays_where_it_is() -> None:
 
     draw = mutant(hyperparameters.draw_slice, {"target_at": target})
     found = draw(
-        u, OF_CONCENTRATION, BELIEFS, laws(0.3), tables(), SIZES, Script(uniforms=[0.5, 0.3, 0.5] + [0.6] * 999)
+        u, OF_CONCENTRATION, BELIEFS, processes(0.3), tables(), SIZES, Script(uniforms=[0.5, 0.3, 0.5] + [0.6] * 999)
     )
     assert found == u
     assert spike["calls"] < 200

@@ -101,20 +101,20 @@ def test_every_seating_has_its_posterior_weight_while_all_fit() -> None:
 
 
 def test_a_soft_seating_is_drawn_as_a_seating_of_its_components() -> None:
-    rng, law = np.random.default_rng(2), np.array([1.5, 0.7, 0.8, 0.3])
+    rng, process = np.random.default_rng(2), np.array([1.5, 0.7, 0.8, 0.3])
     T = np.abs(rng.standard_normal((11, 4))) + 0.5
     T[COUNT] = [2.2, 0.3 + 1e-7, 0.0, 4.1]  # the second has hardly any mass beyond the discount
     prior, x = np.abs(rng.standard_normal(11)) + 0.5, np.array([0.7, -1.3])
     out = np.empty(2)
     normals, gammas, betas = np.linspace(-1, 2, 40), np.linspace(0.5, 2, 40), [0.9999] * 9
-    plain(variational.draw_means)(T, prior, law, x, out, Script(normals, gammas, betas=betas))
+    plain(variational.draw_means)(T, prior, process, x, out, Script(normals, gammas, betas=betas))
     held = np.ascontiguousarray(T[:, [0, 3]])
     at = plain(located)(held, 2, prior, x)
     script = Script(normals, gammas, betas=betas)
     for draw in range(2):
-        expected = plain(draw_exact)(held, 2, law, at, True, script)
+        expected = plain(draw_exact)(held, 2, process, at, True, script)
         assert out[draw] == pytest.approx(expected)
-    mean = plain(variational.expected_mean)(T, prior, law, x)
+    mean = plain(variational.expected_mean)(T, prior, process, x)
     masses = np.array([1.9, 3.8, 0.8 + 2 * 0.3])
     assert mean == pytest.approx(masses @ at.m / masses.sum())
     assert T[SCALE].min() > 0

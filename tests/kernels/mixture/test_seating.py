@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from polyarm.kernels._jit import Stream, generator, kernel, plain, stream
+from polyarm.kernels._jit import RngHandle, kernel, plain, rng_from, rng_handle
 from polyarm.kernels.mixture import seating
 from polyarm.types import Array, IntArray
 from tests import reference
@@ -46,8 +46,8 @@ def test_the_partition_law_equals_sequential_seating(concentration: float, disco
 
 
 @kernel
-def tally(logw: Array, n: int, source: Stream) -> IntArray:
-    rng = generator(source)
+def tally(logw: Array, n: int, handle: RngHandle) -> IntArray:
+    rng = rng_from(handle)
     counts = np.zeros(logw.shape[0], np.int64)
     for _ in range(n):
         counts[seating.draw_index(logw.copy(), logw.shape[0], rng)] += 1
@@ -56,7 +56,7 @@ def tally(logw: Array, n: int, source: Stream) -> IntArray:
 
 def test_an_index_is_drawn_in_proportion_to_its_weight() -> None:
     logw = np.array([-1000.0, -999.0, -997.5, -np.inf, -1001.0])
-    counts = tally(logw, 200_000, stream(np.random.default_rng(0)))
+    counts = tally(logw, 200_000, rng_handle(np.random.default_rng(0)))
     p = np.exp(logw - logw.max())
     keep = p > 0
     assert counts[~keep].sum() == 0

@@ -14,7 +14,7 @@ from polyarm.types import Array
 from tests.kernels.script import Script
 
 BELIEFS = np.array([1.5, 0.7, 2.0, 3.0, 1.2, 0.4])
-LAWS = np.tile([1.5, 0.9, 0.8, 0.3], (2, 1))
+PROCESSES = np.tile([1.5, 0.9, 0.8, 0.3], (2, 1))
 SIZES = np.array([[2], [1]])
 
 
@@ -26,7 +26,7 @@ def tables() -> Array:
 
 
 def target(u: float, which: int) -> float:
-    return float(plain(hyperparameters.target_at)(u, which, BELIEFS, LAWS, tables(), SIZES))
+    return float(plain(hyperparameters.target_at)(u, which, BELIEFS, PROCESSES, tables(), SIZES))
 
 
 def log_partition(counts: list[float], c: float, d: float) -> float:
@@ -61,7 +61,7 @@ def test_the_slice_steps_out_by_its_share_and_shrinks_towards_where_it_was(share
     """Neal 2003: an interval of STEP around u, stepped out in both directions MAX_STEPS - 1 times in all."""
     u, offset, tries = math.log(0.8), 0.25, [0.999999, 1e-6, 0.5]
     script = Script(uniforms=[height, offset, share, *tries, *[0.5] * 50])
-    found = plain(hyperparameters.draw_slice)(u, OF_CONCENTRATION, BELIEFS, LAWS, tables(), SIZES, script)
+    found = plain(hyperparameters.draw_slice)(u, OF_CONCENTRATION, BELIEFS, PROCESSES, tables(), SIZES, script)
     level = target(u, OF_CONCENTRATION) + math.log(height)
     low, high = u - STEP * offset, u + STEP * (1 - offset)
     up = int(share * MAX_STEPS)

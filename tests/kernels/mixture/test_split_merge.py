@@ -27,7 +27,7 @@ class Seated:
     def __init__(self, labels: list[int]) -> None:
         self.engine = GibbsEngine([LinearMixture(BASE, C, DISCOUNT)])
         rng, n = np.random.default_rng(3), len(labels)
-        self.columns, self.roots, self.laws = self.engine._prior
+        self.columns, self.roots, self.processes = self.engine._prior
         self.data = np.column_stack([rng.standard_normal((n, 2)), rng.standard_normal(n), np.zeros(n)])
         self.z = np.array(labels)
         capacity, used = 8, sorted(set(labels))
@@ -42,14 +42,14 @@ class Seated:
 
     @property
     def books(self) -> Books:
-        return Books(self.tables, self.labels, self.sizes, self.columns, self.roots, self.laws, self.data, self.z)
+        return Books(self.tables, self.labels, self.sizes, self.columns, self.roots, self.processes, self.data, self.z)
 
     @property
     def arm(self) -> Arm:
         return plain(arm_of)(self.books, 0)
 
     def log_joint(self) -> float:
-        return float(plain(gibbs.log_joint)(self.tables, self.sizes, self.columns, self.laws, 0))
+        return float(plain(gibbs.log_joint)(self.tables, self.sizes, self.columns, self.processes, 0))
 
     def log_evidence_of(self, rewards: list[int]) -> float:
         """Log density of some rewards in one component."""
@@ -94,7 +94,7 @@ def test_an_allocation_has_its_probability() -> None:
         for h in range(4):
             plain(reset)(H, h, state.columns[0])
         z = np.array([7, 5, 7, 5, 0, 0]) if not splitting else state.z
-        sides = state.arm._replace(T=H, z=side)
+        sides = state.arm._replace(components=H, z=side)
         found = plain(split_merge.allocate)(sides, z, order, splitting, 1, 2, Script(uniforms=uniforms))
         first = [bool(side[t] == 0) for t in (0, 3)]
         if splitting:

@@ -85,7 +85,7 @@ def test_responsibilities_are_those_of_weighted_regressions(
     concentration: float, discount: float, most: int, threshold: float, n_refreshes: int
 ) -> None:
     prior = prior_of([LinearMixture(BASE, concentration, discount)])
-    given = Prior(prior.columns[0], prior.roots[0, 0], prior.laws[0])
+    given = Prior(prior.columns[0], prior.sqrt_information[0, 0], prior.processes[0])
     seating = Seating(
         np.repeat(prior.columns[0][:, None], C, axis=1), np.full((N, C), 9.0), np.zeros(2, np.int64), np.zeros((N, 4))
     )
@@ -98,7 +98,7 @@ def test_responsibilities_are_those_of_weighted_regressions(
         np.testing.assert_allclose(seating.r[: i + 1], slow.r[: i + 1], rtol=1e-6, atol=1e-9)
         for k in range(C):
             n, U, V, b = slow.part(k)
-            T = seating.T[:, k]
+            T = seating.components[:, k]
             if n < EMPTY:
                 np.testing.assert_array_equal(T, prior.columns[0])
                 continue
@@ -117,7 +117,7 @@ def test_a_soft_component_is_rebuilt_from_its_responsibilities() -> None:
     slow.r[:10] = rng.dirichlet(np.ones(C), 10)
     slow.r[4, 2] = 0.0
     prior = prior_of([LinearMixture(BASE)])
-    given = Prior(prior.columns[0], prior.roots[0, 0], prior.laws[0])
+    given = Prior(prior.columns[0], prior.sqrt_information[0, 0], prior.processes[0])
     T, data = np.full((len(prior.columns[0]), C), np.nan), np.column_stack([slow.X, slow.y, np.zeros(N)])
     more = np.vstack([slow.r[:10], np.full((N - 10, C), 0.5)])  # rows beyond the tenth are not there
     plain(variational.rebuild_soft)(T, 2, given, data, more, 10)
@@ -126,4 +126,4 @@ def test_a_soft_component_is_rebuilt_from_its_responsibilities() -> None:
     assert T[SCALE, 2] == pytest.approx(b)
     assert T[LOG_DET, 2] == pytest.approx(np.linalg.slogdet(V)[1])
     np.testing.assert_allclose(T[MEAN : MEAN + 2, 2], U)
-    np.testing.assert_array_equal(given.root, prior.roots[0, 0])
+    np.testing.assert_array_equal(given.R0, prior.sqrt_information[0, 0])

@@ -65,7 +65,7 @@ class World(NamedTuple):
     hyper: Array
     columns: Array
     reservoir: Array
-    law: Array
+    hyperprior: Array
     data: tuple[Array, ...]
     known: tuple[tuple[Known, ...], ...]
 
@@ -79,13 +79,13 @@ class World(NamedTuple):
 
     @property
     def prior(self) -> Hyperprior:
-        return plain(records.hyperprior_of)(self.law)
+        return plain(records.hyperprior_of)(self.hyperprior)
 
     @property
     def books(self) -> Books:
         """The arrays as a state keeps them."""
         return Books(
-            self.tables, self.slots, self.sizes, self.centres, self.hyper, self.columns, self.reservoir, self.law
+            self.tables, self.slots, self.sizes, self.centres, self.hyper, self.columns, self.reservoir, self.hyperprior
         )
 
     @property
@@ -134,7 +134,7 @@ def make_world(shared: bool = True) -> World:
     A = len(SEATS)
     tables, sizes = np.zeros((A, N_ROWS, CAPACITY)), np.zeros((A, 3), np.int64)
     centres, hyper, columns = rng.standard_normal((A, D, D + 2)), np.zeros(N_SHARED), np.zeros((N_FEATURES, D))
-    law = np.array(
+    hyperprior = np.array(
         [1.1, 1.2, 0.3, 0.4, 1.5, 1.6, 0.7, 0.8, 1.3, 1.7, 0.9, 3.1, 2.1, 2.2, shared, 1, 1, 0, 1.9, 0.6, 0, *WILD]
     )
     common, features = plain(records.shared_of)(hyper), plain(records.features_of)(columns)
@@ -163,4 +163,4 @@ def make_world(shared: bool = True) -> World:
         data.append(rows)
         known.append(tuple(parts))
     slots = np.array([[LABEL, np.argsort(LABEL)]] * A)
-    return World(tables, slots, sizes, centres, hyper, columns, np.zeros(64), law, tuple(data), tuple(known))
+    return World(tables, slots, sizes, centres, hyper, columns, np.zeros(64), hyperprior, tuple(data), tuple(known))

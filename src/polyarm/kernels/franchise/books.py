@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import kernel, step
+from polyarm.kernels._jit import inlined, kernel
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.types import Array, IntArray
 
@@ -24,8 +24,8 @@ class Dishes(NamedTuple):
     labels: IntArray  # (2, C): label of each place, place of each label
     size: IntArray  # (4,)
     prior: Array
-    root: Array
-    law: Array
+    R0: Array
+    process: Array
 
 
 class Guests(NamedTuple):
@@ -82,7 +82,7 @@ def room_for(franchise: Franchise) -> Room:
     return Room(np.empty(L + C + 1), np.empty(C), np.empty(C), np.empty(C), np.empty(d))
 
 
-@step
+@inlined
 def new_table_mass(rules: Rules, n_tables: int, n_dishes: int) -> float:
     """Mass of a new table in an arm with n_tables; the first one is certain.
 
@@ -91,13 +91,13 @@ def new_table_mass(rules: Rules, n_tables: int, n_dishes: int) -> float:
     return rules.concentration + rules.discount * n_tables if n_tables > 0 else 1.0
 
 
-@step
+@inlined
 def new_dish_mass(rules: Rules, n_dishes: int) -> float:
     """Mass of a new dish beside n_dishes; the first one is certain."""
     return rules.shared_concentration + rules.shared_discount * n_dishes if n_dishes > 0 else 1.0
 
 
-@step
+@inlined
 def n_tables_of_all(tables: Tables) -> int:
     """c."""
     total = 0
@@ -106,14 +106,14 @@ def n_tables_of_all(tables: Tables) -> int:
     return total
 
 
-@step
+@inlined
 def log_all_tables(franchise: Franchise) -> float:
     """log(c + g0), or 0 before the first table."""
     c = n_tables_of_all(franchise.tables)
     return math.log(c + franchise.rules.shared_concentration) if c > 0 else 0.0
 
 
-@step
+@inlined
 def fits(franchise: Franchise) -> bool:
     """Whether there is room for another dish, and for another table in every arm."""
     tables = franchise.tables
@@ -123,7 +123,7 @@ def fits(franchise: Franchise) -> bool:
     return bool(franchise.dishes.size[K_USED] + 2 <= franchise.dishes.components.shape[1])
 
 
-@step
+@inlined
 def clear_table(tables: Tables, a: int, t: int) -> None:
     """Take a table out of use."""
     tables.guests[a, t] = 0
@@ -133,7 +133,7 @@ def clear_table(tables: Tables, a: int, t: int) -> None:
         tables.arms[a, SEEN] -= 1
 
 
-@step
+@inlined
 def lay_table(tables: Tables, a: int, k: int) -> int:
     """Put the first free table of an arm to use, with the dish of label k and no guests yet."""
     t = 0

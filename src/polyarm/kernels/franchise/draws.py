@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.franchise.books import REWARDS, SEEN, TABLES, Dishes, Franchise, n_tables_of_all
 from polyarm.kernels.mixture.component import COUNT, NOISE, SCALE, SHAPE
 from polyarm.kernels.mixture.means import MAX_STICKS, TAIL, add_normal, draw_stick, locate
@@ -49,22 +49,22 @@ def blank_menu(dishes: Dishes) -> Menu:
     return Menu(np.empty(room), np.empty(room), np.empty(room))
 
 
-@step
+@inlined
 def draw_dish(m: float, q: float, a: float, b: float, k: int, menu: Menu, rng: Rng) -> None:
     """Write one draw of a dish: its noise variance and x'w."""
     menu.noise[k] = b / rng.standard_gamma(a)
     menu.atom[k] = m + math.sqrt(menu.noise[k] * q) * rng.standard_normal()
 
 
-@loop
+@no_refcount
 def draw_menu(franchise: Franchise, seen: Seen, menu: Menu, rng: Rng) -> int:
     """Write a posterior draw of the menu: dishes in use, then unseen ones; return how many."""
     dishes, rules = franchise.dishes, franchise.rules
-    T, K, law = dishes.components, dishes.size[K_USED], dishes.law
+    T, K, process = dishes.components, dishes.size[K_USED], dishes.process
     new = rules.shared_concentration + K * rules.shared_discount
     total = 0.0
     for k in range(K):
-        draw_dish(seen.m[k], seen.q[k], law[SHAPE] + 0.5 * T[COUNT, k], T[SCALE, k], k, menu, rng)
+        draw_dish(seen.m[k], seen.q[k], process[SHAPE] + 0.5 * T[COUNT, k], T[SCALE, k], k, menu, rng)
         total += rng.standard_gamma(franchise.tables.menu[dishes.labels[0, k]] - rules.shared_discount)
         menu.share[k] = total
     left = rng.standard_gamma(new) if K > 0 else 1.0
@@ -77,15 +77,15 @@ def draw_menu(franchise: Franchise, seen: Seen, menu: Menu, rng: Rng) -> int:
         if left < TAIL:
             break
         left -= left * draw_stick(new, j, rules.shared_discount, rng)
-        draw_dish(seen.m[K], seen.q[K], law[SHAPE], law[NOISE], Q, menu, rng)
+        draw_dish(seen.m[K], seen.q[K], process[SHAPE], process[NOISE], Q, menu, rng)
         menu.share[Q] = 1.0 - left
         Q += 1
-    draw_dish(seen.m[K], seen.q[K], law[SHAPE], law[NOISE], Q, menu, rng)
+    draw_dish(seen.m[K], seen.q[K], process[SHAPE], process[NOISE], Q, menu, rng)
     menu.share[Q] = 1.0
     return Q + 1
 
 
-@step
+@inlined
 def ordered(share: Array, u: float) -> int:
     """The dish that a table orders: the first whose share of the menu, with those before it, exceeds u."""
     low, high = 0, share.shape[0]
@@ -98,7 +98,7 @@ def ordered(share: Array, u: float) -> int:
     return low
 
 
-@loop
+@no_refcount
 def draw_arm(franchise: Franchise, a: int, share: Array, weight: Array, rng: Rng) -> None:
     """Write the weight of each of the menu's dishes in an arm: of its tables, and of a tail ordered from the menu."""
     tables, rules = franchise.tables, franchise.rules
@@ -125,7 +125,7 @@ def draw_arm(franchise: Franchise, a: int, share: Array, weight: Array, rng: Rng
     weight[ordered(share, rng.random())] += left
 
 
-@step
+@inlined
 def weighted_mean(weight: Array, atom: Array) -> float:
     """Sum of weight times atom."""
     value = 0.0
@@ -135,9 +135,9 @@ def weighted_mean(weight: Array, atom: Array) -> float:
 
 
 @kernel
-def draw_means(franchise: Franchise, x: Array, out: Array, source: Stream) -> None:
+def draw_means(franchise: Franchise, x: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, n_arms) with joint draws of the arms' means: one menu for all arms in every draw."""
-    rng = generator(source)
+    rng = rng_from(handle)
     seen, menu = predict_dishes(franchise.dishes, x), blank_menu(franchise.dishes)
     weight = np.empty(menu.atom.shape[0])
     for draw in range(out.shape[0]):
@@ -148,9 +148,9 @@ def draw_means(franchise: Franchise, x: Array, out: Array, source: Stream) -> No
 
 
 @kernel
-def draw_densities(franchise: Franchise, x: Array, a: int, grid: Array, out: Array, source: Stream) -> None:
+def draw_densities(franchise: Franchise, x: Array, a: int, grid: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, len(grid)), zeros before, with posterior draws of the density of an arm's reward."""
-    rng = generator(source)
+    rng = rng_from(handle)
     seen, menu = predict_dishes(franchise.dishes, x), blank_menu(franchise.dishes)
     weight = np.empty(menu.atom.shape[0])
     for draw in range(out.shape[0]):

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.franchise.books import (
     REWARDS,
     SEEN,
@@ -43,32 +43,32 @@ from polyarm.kernels.mixture.seating import draw_index
 from polyarm.types import Array, IntArray, Rng
 
 
-@step
+@inlined
 def serve(franchise: Franchise, i: int, k: int, v: Array) -> None:
     """Let reward i eat the dish of label k."""
     dishes, rewards = franchise.dishes, franchise.rewards
     rewards.z[i] = k
     T, label, slot, size = dishes.components, dishes.labels[0], dishes.labels[1], dishes.size
-    all_arms = Arm(T, label, slot, size, dishes.prior, dishes.root, dishes.law, rewards.data, rewards.z)
+    all_arms = Arm(T, label, slot, size, dishes.prior, dishes.R0, dishes.process, rewards.data, rewards.z)
     add(all_arms, slot[k], i, k, v)
 
 
-@step
+@inlined
 def take_away(franchise: Franchise, i: int, k: int, v: Array) -> None:
     """Let reward i, which no longer carries label k, count no more in its dish."""
     dishes, rewards = franchise.dishes, franchise.rewards
     T, label, slot, size = dishes.components, dishes.labels[0], dishes.labels[1], dishes.size
-    all_arms = Arm(T, label, slot, size, dishes.prior, dishes.root, dishes.law, rewards.data, rewards.z)
+    all_arms = Arm(T, label, slot, size, dishes.prior, dishes.R0, dishes.process, rewards.data, rewards.z)
     remove(all_arms, slot[k], i, k, v)
 
 
-@step
+@inlined
 def strike_off(dishes: Dishes, k: int) -> None:
     """Give up the dish of label k, which nobody eats."""
     close_slot(dishes.components, dishes.labels[0], dishes.labels[1], dishes.size, dishes.labels[1, k])
 
 
-@step
+@inlined
 def create_dish(franchise: Franchise) -> None:
     """Put a new dish on the menu, at the next place and at no table yet."""
     dishes = franchise.dishes
@@ -77,7 +77,7 @@ def create_dish(franchise: Franchise) -> None:
     franchise.tables.menu[dishes.labels[0, K]] = 0
 
 
-@loop
+@no_refcount
 def leave(franchise: Franchise, i: int, room: Room) -> None:
     """Let reward i leave its table; an empty table is cleared, a dish that nobody eats leaves the menu."""
     rewards, tables = franchise.rewards, franchise.tables
@@ -93,7 +93,7 @@ def leave(franchise: Franchise, i: int, room: Room) -> None:
         take_away(franchise, i, k, room.v)
 
 
-@step
+@inlined
 def log_dishes(dishes: Dishes, data: Array, i: int, room: Room) -> None:
     """Write the log predictive density of reward i under every dish."""
     T, K = dishes.components, dishes.size[K_USED]
@@ -101,10 +101,10 @@ def log_dishes(dishes: Dishes, data: Array, i: int, room: Room) -> None:
     residuals(T, K, data, i, s, e)
     for k in range(K):
         n = T[COUNT, k]
-        room.fit[k] = log_predictive(T[COEF, k] - math.log(n), dishes.law[SHAPE] + 0.5 * n, T[SCALE, k], s[k], e[k])
+        room.fit[k] = log_predictive(T[COEF, k] - math.log(n), dishes.process[SHAPE] + 0.5 * n, T[SCALE, k], s[k], e[k])
 
 
-@loop
+@no_refcount
 def weigh(franchise: Franchise, a: int, fit: Array, new: float, logw: Array) -> None:
     """Write the log weights: tables of arm a, then a new table with each dish, then one with a new dish."""
     label, place, K = franchise.dishes.labels[0], franchise.dishes.labels[1], franchise.dishes.size[K_USED]
@@ -119,7 +119,7 @@ def weigh(franchise: Franchise, a: int, fit: Array, new: float, logw: Array) -> 
     logw[seen + K] = table + log_mass(new_dish_mass(rules, K)) + new
 
 
-@loop
+@no_refcount
 def sit(franchise: Franchise, i: int, room: Room, rng: Rng) -> None:
     """Draw table and dish of reward i, which sits nowhere."""
     dishes, rewards, tables = franchise.dishes, franchise.rewards, franchise.tables
@@ -143,7 +143,7 @@ def sit(franchise: Franchise, i: int, room: Room, rng: Rng) -> None:
 def log_block(franchise: Franchise, k: int, block: IntArray) -> float:
     """Log density of the rewards of `block` given those that eat the dish at place k, or under the prior if k < 0."""
     dishes, rewards = franchise.dishes, franchise.rewards
-    n, prior, a0 = dishes.size[ROWS], dishes.prior, dishes.law[SHAPE]
+    n, prior, a0 = dishes.size[ROWS], dishes.prior, dishes.process[SHAPE]
     H = np.empty((dishes.components.shape[0], 4))
     mark = np.zeros(n, np.int64)
     if k >= 0:
@@ -156,7 +156,7 @@ def log_block(franchise: Franchise, k: int, block: IntArray) -> float:
     before = log_evidence(H, 0, prior, a0)
     v = np.empty(rewards.data.shape[1] - 2)
     label, slot, size = dishes.labels[0], dishes.labels[1], dishes.size
-    alone = Arm(H, label, slot, size, prior, dishes.root, dishes.law, rewards.data, mark)
+    alone = Arm(H, label, slot, size, prior, dishes.R0, dishes.process, rewards.data, mark)
     for i in block:
         mark[i] = 1
         add(alone, 0, i, 1, v)
@@ -203,12 +203,12 @@ def change_dish(franchise: Franchise, a: int, t: int, rng: Rng) -> None:
 
 
 @kernel
-def move_rewards(franchise: Franchise, n_moves: int, source: Stream) -> int:
+def move_rewards(franchise: Franchise, n_moves: int, handle: RngHandle) -> int:
     """Draw table and dish of uniformly drawn rewards again; return how many are left when there was no room."""
-    return move_some(franchise, n_moves, room_for(franchise), generator(source))
+    return move_some(franchise, n_moves, room_for(franchise), rng_from(handle))
 
 
-@loop
+@no_refcount
 def move_some(franchise: Franchise, n_moves: int, room: Room, rng: Rng) -> int:
     """The moves themselves."""
     for left in range(n_moves, 0, -1):
@@ -221,9 +221,9 @@ def move_some(franchise: Franchise, n_moves: int, room: Room, rng: Rng) -> int:
 
 
 @kernel
-def move_tables(franchise: Franchise, n_moves: int, source: Stream) -> int:
+def move_tables(franchise: Franchise, n_moves: int, handle: RngHandle) -> int:
     """Draw the dish of tables again, drawn by their guests; return how many are left when there was no room."""
-    rng = generator(source)
+    rng = rng_from(handle)
     for left in range(n_moves, 0, -1):
         if not fits(franchise):
             return left
@@ -233,7 +233,7 @@ def move_tables(franchise: Franchise, n_moves: int, source: Stream) -> int:
 
 
 @kernel
-def learn(franchise: Franchise, arm: int, x: Array, y: float, source: Stream) -> None:
+def learn(franchise: Franchise, arm: int, x: Array, y: float, handle: RngHandle) -> None:
     """Append a reward and draw its table and dish given the others; there must be room."""
     dishes, rewards = franchise.dishes, franchise.rewards
     d, size, data = x.shape[0], dishes.size, rewards.data
@@ -241,8 +241,8 @@ def learn(franchise: Franchise, arm: int, x: Array, y: float, source: Stream) ->
     for j in range(d):
         data[i, j] = x[j]
     data[i, d] = y
-    data[i, d + 1] = prior_log_predictive(dishes.prior, dishes.law[SHAPE], data, i)
+    data[i, d + 1] = prior_log_predictive(dishes.prior, dishes.process[SHAPE], data, i)
     rewards.arm_of[i] = arm
     rewards.z[i] = -1
     size[ROWS] = size[NEXT] = size[EVER] = i + 1
-    sit(franchise, i, room_for(franchise), generator(source))
+    sit(franchise, i, room_for(franchise), rng_from(handle))

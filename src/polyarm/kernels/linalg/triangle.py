@@ -6,11 +6,11 @@ M  (d, d)  diag(1/variance) plus a positive semidefinite matrix, then its lower 
 
 import math
 
-from polyarm.kernels._jit import loop, step
+from polyarm.kernels._jit import inlined, no_refcount
 from polyarm.types import Array
 
 
-@loop
+@no_refcount
 def factorise(M: Array, variance: Array, d: int) -> None:
     """Replace the lower triangle of M by its Cholesky factor."""
     for i in range(d):
@@ -25,7 +25,7 @@ def factorise(M: Array, variance: Array, d: int) -> None:
         M[i, i] = math.sqrt(max(t, 1.0 / variance[i]))
 
 
-@step
+@inlined
 def solve_lower(F: Array, v: Array, d: int) -> None:
     """Replace v by F^-1 v."""
     for i in range(d):
@@ -35,7 +35,7 @@ def solve_lower(F: Array, v: Array, d: int) -> None:
         v[i] = t / F[i, i]
 
 
-@step
+@inlined
 def solve_upper(F: Array, v: Array, d: int) -> None:
     """Replace v by F^-T v."""
     for i in range(d - 1, -1, -1):
@@ -45,7 +45,7 @@ def solve_upper(F: Array, v: Array, d: int) -> None:
         v[i] = t / F[i, i]
 
 
-@loop
+@no_refcount
 def invert_lower(F: Array, B: Array, d: int) -> None:
     """Write B = F^-T: upper triangular, its row i is column i of F^-1."""
     for i in range(d):

@@ -24,14 +24,14 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import kernel, step
-from polyarm.kernels.linalg.root import coefficients, inverse, n_absorbed, rotate_in
+from polyarm.kernels._jit import inlined, kernel
+from polyarm.kernels.linalg.sqrt_information import coefficients, inverse, n_absorbed, rotate_in
 from polyarm.types import Array, IntArray
 
 COUNT, SCALE, LOG_DET, COEF, LOO, MOVES, MEAN = 0, 1, 2, 3, 4, 5, 6
 LANES = 4  # components scored together; a table's capacity is a multiple of it
 LOG_2PI = math.log(2.0 * math.pi)
-SHAPE, NOISE, GAMMA, DISCOUNT = 0, 1, 2, 3  # entries of a law: a0, b0, concentration, discount
+SHAPE, NOISE, GAMMA, DISCOUNT = 0, 1, 2, 3  # entries of a process: a0, b0, concentration, discount
 NOTHING = 1e-12  # a seating mass at or below this is none: a finite mixture whose components are all in use
 LOSSY = 1e-4  # an add or remove that keeps less than this share of a quantity costs four digits: rebuild
 GROSS = 1e8  # so does one whose x'Vx is summed from terms this many times as large: under eight digits are left
@@ -44,7 +44,7 @@ def n_rows(dim: int) -> int:
     return MEAN + dim + dim * (dim + 1) // 2
 
 
-@step
+@inlined
 def log_gamma_step(a: float) -> float:
     """g(a) = lgamma(a + 1/2) - lgamma(a), by its asymptotic series above 16 and the recurrence below."""
     ratio = 1.0
@@ -56,13 +56,13 @@ def log_gamma_step(a: float) -> float:
     return series if ratio == 1.0 else series + math.log(ratio)
 
 
-@step
+@inlined
 def log_mass(mass: float) -> float:
     """Logarithm of a seating mass, minus infinity when there is none."""
     return math.log(mass) if mass > NOTHING else -math.inf
 
 
-@step
+@inlined
 def cache_constants(T: Array, k: int, a0: float, discount: float) -> None:
     """Recompute the cached constants of component k from its count and scale."""
     n = T[COUNT, k]
@@ -74,21 +74,21 @@ def cache_constants(T: Array, k: int, a0: float, discount: float) -> None:
         T[LOO, k] = log_mass(n - 1.0 - discount) + log_gamma_step(a - 0.5) - 0.5 * LOG_2PI - a * log_b
 
 
-@step
+@inlined
 def reset(T: Array, k: int, prior: Array) -> None:
     """Make component k an empty one: the prior."""
     for r in range(T.shape[0]):
         T[r, k] = prior[r]
 
 
-@step
+@inlined
 def copy(T: Array, origin: int, target: int) -> None:
     """Copy a component to another slot."""
     for r in range(T.shape[0]):
         T[r, target] = T[r, origin]
 
 
-@step
+@inlined
 def residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: Array) -> None:
     """Write s = 1 + x'Vx and e = y - x'U of reward r for the first n_used components, LANES at a time."""
     d = data.shape[1] - 2
@@ -125,7 +125,7 @@ def residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: Array) ->
         e[k + 3] = e3
 
 
-@step
+@inlined
 def log_predictive(coef: float, a: float, b: float, s: float, e: float) -> float:
     """Log predictive density, plus what `coef` adds to the constant."""
     return coef + a * math.log(s) - (a + 0.5) * math.log(s + e * e / (2.0 * b))
@@ -164,7 +164,7 @@ def log_evidence(T: Array, k: int, prior: Array, a0: float) -> float:
     )
 
 
-@step
+@inlined
 def rank_one(T: Array, k: int, data: Array, r: int, weight: float, v: Array) -> bool:
     """Add reward r with a weight (1: wholly), or remove it with minus that weight; tell whether digits were lost.
 
@@ -229,14 +229,14 @@ def settle(T: Array, k: int, prior: Array, R: Array, count: float) -> None:
 
 
 @kernel
-def rebuild(T: Array, k: int, prior: Array, root: Array, data: Array, z: IntArray, label: int, without: int) -> None:
+def rebuild(T: Array, k: int, prior: Array, R0: Array, data: Array, z: IntArray, label: int, without: int) -> None:
     """Component k afresh from the rewards that carry its label, except the one numbered `without`.
 
-    z (n,) holds the labels of the first n rows of data, each of which is x, y and the prior's log predictive; root is
+    z (n,) holds the labels of the first n rows of data, each of which is x, y and the prior's log predictive; R0 is
     the square-root information of the prior and of rewards absorbed earlier.
     """
-    d = root.shape[0] - 1
-    R = root.copy()
+    d = R0.shape[0] - 1
+    R = R0.copy()
     row = np.empty(d + 1)
     count = n_absorbed(R)
     for i in range(z.shape[0]):

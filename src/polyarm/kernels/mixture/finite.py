@@ -4,13 +4,13 @@ A number times 0 is 0 unless it is infinite or none, and sums keep what is none.
 T (rows, C)  components, side by side (component.py);  K  components in use
 """
 
-from polyarm.kernels._jit import kernel, loop
+from polyarm.kernels._jit import kernel, no_refcount
 from polyarm.kernels.mixture.component import LOG_DET, MEAN, SCALE
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.types import Array, IntArray
 
 
-@loop
+@no_refcount
 def finite_columns(T: Array, K: int) -> bool:
     """Whether scale, determinant and slopes of the components in use are finite."""
     total = 0.0

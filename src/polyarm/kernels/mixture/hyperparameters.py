@@ -4,7 +4,7 @@ K_a, n_a   components and rewards of arm a (n_a is soft when rewards fade)
 c          concentration, prior Gamma(shape, rate)
 d          discount, prior Beta(alpha, beta) cut off at MOST
 b          scale b0 of the base measure's inverse gamma, prior Gamma(shape, rate);  component k has scale b + D_k
-laws       (A, 4)  a0, b, c, d of every arm;  hyperprior (6,)  shape, rate, alpha, beta, shape of b, rate of b
+processes  (A, 4)  a0, b, c, d of every arm;  hyperprior (6,)  shape, rate, alpha, beta, shape of b, rate of b
 which      what a slice moves: CONCENTRATION (in log c), DISCOUNT (in logit d) or BASE_SCALE (in log b)
 
 d = 0:  eta_a ~ Beta(c + 1, n_a),  s_a ~ Bernoulli(n_a / (n_a + c)),
@@ -15,7 +15,7 @@ b:      a slice of  sum_k [a0 log b - (a0 + n_k/2) log(b + D_k)] + log prior  in
 
 import math
 
-from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels._jit import RngHandle, kernel, rng_from
 from polyarm.kernels.mixture.component import (
     COUNT,
     DISCOUNT,
@@ -66,45 +66,47 @@ def log_target(c: float, d: float, hyperprior: Array, tables: Array, sizes: IntA
 
 
 @kernel
-def log_scale_target(b: float, hyperprior: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
-    """Log density of log b given the seating; tables hold the scales that belong to the present one, laws[:, NOISE]."""
+def log_scale_target(b: float, hyperprior: Array, processes: Array, tables: Array, sizes: IntArray) -> float:
+    """Log density of log b given the seating; tables hold the scales of the present b."""
     total = hyperprior[B_SHAPE] * math.log(b) - hyperprior[B_RATE] * b
     for arm in range(sizes.shape[0]):
-        a0 = laws[arm, SHAPE]
+        a0 = processes[arm, SHAPE]
         for k in range(sizes[arm, K_USED]):
-            D = max(tables[arm, SCALE, k] - laws[arm, NOISE], 0.0)
+            D = max(tables[arm, SCALE, k] - processes[arm, NOISE], 0.0)
             total += a0 * math.log(b) - (a0 + 0.5 * tables[arm, COUNT, k]) * math.log(b + D)
     return total
 
 
 @kernel
-def target_at(u: float, which: int, hyperprior: Array, laws: Array, tables: Array, sizes: IntArray) -> float:
-    """The target where u is the new log c, logit d or log b and the others are as in laws."""
+def target_at(u: float, which: int, hyperprior: Array, processes: Array, tables: Array, sizes: IntArray) -> float:
+    """The target where u is the new log c, logit d or log b and the others are as in processes."""
     if which == OF_SCALE:
-        return log_scale_target(math.exp(u), hyperprior, laws, tables, sizes)
+        return log_scale_target(math.exp(u), hyperprior, processes, tables, sizes)
     if which == OF_DISCOUNT:
-        return log_target(laws[0, GAMMA], 1.0 / (1.0 + math.exp(-u)), hyperprior, tables, sizes)
-    return log_target(math.exp(u), laws[0, DISCOUNT], hyperprior, tables, sizes)
+        return log_target(processes[0, GAMMA], 1.0 / (1.0 + math.exp(-u)), hyperprior, tables, sizes)
+    return log_target(math.exp(u), processes[0, DISCOUNT], hyperprior, tables, sizes)
 
 
 @kernel
-def draw_slice(u: float, which: int, hyperprior: Array, laws: Array, tables: Array, sizes: IntArray, rng: Rng) -> float:
+def draw_slice(
+    u: float, which: int, hyperprior: Array, processes: Array, tables: Array, sizes: IntArray, rng: Rng
+) -> float:
     """A slice move of u, by stepping out and shrinking in."""
-    level = target_at(u, which, hyperprior, laws, tables, sizes) + math.log(rng.random())
+    level = target_at(u, which, hyperprior, processes, tables, sizes) + math.log(rng.random())
     low = u - STEP * rng.random()
     high = low + STEP
     up = int(rng.random() * MAX_STEPS)
     for _ in range(MAX_STEPS - 1 - up):
-        if target_at(low, which, hyperprior, laws, tables, sizes) <= level:
+        if target_at(low, which, hyperprior, processes, tables, sizes) <= level:
             break
         low -= STEP
     for _ in range(up):
-        if target_at(high, which, hyperprior, laws, tables, sizes) <= level:
+        if target_at(high, which, hyperprior, processes, tables, sizes) <= level:
             break
         high += STEP
     while True:
         new = low + (high - low) * rng.random()
-        if target_at(new, which, hyperprior, laws, tables, sizes) > level:
+        if target_at(new, which, hyperprior, processes, tables, sizes) > level:
             return new
         if high - low < CLOSED:
             return u
@@ -118,39 +120,41 @@ def draw_slice(u: float, which: int, hyperprior: Array, laws: Array, tables: Arr
 def redraw(
     tables: Array,
     sizes: IntArray,
-    laws: Array,
+    processes: Array,
     hyperprior: Array,
     learn_concentration: bool,
     learn_discount: bool,
-    source: Stream,
+    handle: RngHandle,
 ) -> None:
     """Draw the learned ones of concentration and discount again, for all arms."""
-    rng = generator(source)
+    rng = rng_from(handle)
     if learn_concentration:
-        c = laws[0, GAMMA]
-        if laws[0, DISCOUNT] == 0.0:
-            laws[:, GAMMA] = draw_concentration(c, hyperprior[C_SHAPE], hyperprior[C_RATE], tables, sizes, rng)
+        c = processes[0, GAMMA]
+        if processes[0, DISCOUNT] == 0.0:
+            processes[:, GAMMA] = draw_concentration(c, hyperprior[C_SHAPE], hyperprior[C_RATE], tables, sizes, rng)
         else:
-            laws[:, GAMMA] = math.exp(draw_slice(math.log(c), OF_CONCENTRATION, hyperprior, laws, tables, sizes, rng))
+            processes[:, GAMMA] = math.exp(
+                draw_slice(math.log(c), OF_CONCENTRATION, hyperprior, processes, tables, sizes, rng)
+            )
     if learn_discount:
-        d = laws[0, DISCOUNT]
-        u = draw_slice(math.log(d / (1.0 - d)), OF_DISCOUNT, hyperprior, laws, tables, sizes, rng)
-        laws[:, DISCOUNT] = 1.0 / (1.0 + math.exp(-u))
+        d = processes[0, DISCOUNT]
+        u = draw_slice(math.log(d / (1.0 - d)), OF_DISCOUNT, hyperprior, processes, tables, sizes, rng)
+        processes[:, DISCOUNT] = 1.0 / (1.0 + math.exp(-u))
         for arm in range(sizes.shape[0]):
             for k in range(sizes[arm, K_USED]):
-                cache_constants(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
+                cache_constants(tables[arm], k, processes[arm, SHAPE], processes[arm, DISCOUNT])
 
 
 @kernel
-def redraw_scale(tables: Array, sizes: IntArray, laws: Array, hyperprior: Array, source: Stream) -> None:
+def redraw_scale(tables: Array, sizes: IntArray, processes: Array, hyperprior: Array, handle: RngHandle) -> None:
     """Draw the scale of the base measure again, for all arms; the rewards' prior densities are then out of date."""
-    u = draw_slice(math.log(laws[0, NOISE]), OF_SCALE, hyperprior, laws, tables, sizes, generator(source))
+    u = draw_slice(math.log(processes[0, NOISE]), OF_SCALE, hyperprior, processes, tables, sizes, rng_from(handle))
     b = math.exp(u)
     for arm in range(sizes.shape[0]):
         for k in range(sizes[arm, K_USED]):
-            tables[arm, SCALE, k] = b + max(tables[arm, SCALE, k] - laws[arm, NOISE], 0.0)
-            cache_constants(tables[arm], k, laws[arm, SHAPE], laws[arm, DISCOUNT])
-        laws[arm, NOISE] = b
+            tables[arm, SCALE, k] = b + max(tables[arm, SCALE, k] - processes[arm, NOISE], 0.0)
+            cache_constants(tables[arm], k, processes[arm, SHAPE], processes[arm, DISCOUNT])
+        processes[arm, NOISE] = b
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Posterior draws of an arm's mean reward in one context.
 
 m, q   (K,)  mean x'U and leverage x'Vx of each component in this context
-law    (4,)  a0, b0, concentration c, discount d
+process (4,) a0, b0, concentration c, discount d
 A component's mean is x'w = m + sqrt(b/Gamma(a) q) N(0, 1): no d-vector is ever drawn.
 
 PAPER     weights (n_k - d)/(n + c), the rest on one new atom (on each empty component of a finite mixture)
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.mixture.component import COUNT, DISCOUNT, GAMMA, MEAN, NOISE, NOTHING, SCALE, SHAPE
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.objectives import Functional, Parts, worth
@@ -33,7 +33,7 @@ class Located(NamedTuple):
     q: Array
 
 
-@loop
+@no_refcount
 def locate(T: Array, n_used: int, x: Array, m: Array, q: Array) -> None:
     """Write x'U and x'Vx of the first n_used components."""
     d = x.shape[0]
@@ -59,7 +59,7 @@ def locate_all(T: Array, K: int, prior: Array, x: Array, at: Located) -> None:
     locate(prior.reshape(-1, 1), 1, x, at.m[K:], at.q[K:])
 
 
-@step
+@inlined
 def n_held(T: Array, K: int) -> float:
     """Rewards in the first K components: a whole number unless they fade."""
     n = 0.0
@@ -68,20 +68,20 @@ def n_held(T: Array, K: int) -> float:
     return n
 
 
-@loop
+@no_refcount
 def draw_atom(m: float, q: float, a: float, b: float, rng: Rng) -> float:
     """One draw of x'w."""
     return m + math.sqrt(b / rng.standard_gamma(a) * q) * rng.standard_normal()
 
 
-@loop
+@no_refcount
 def draw_stick(total: float, j: int, discount: float, rng: Rng) -> float:
     """Share of what remains that the j-th new atom takes, Beta(1 - d, total + j d); all of it if it is the last."""
     rest = total + j * discount
     return rng.beta(1.0 - discount, rest) if rest > NOTHING else 1.0
 
 
-@loop
+@no_refcount
 def draw_tail(mass: float, total: float, discount: float, m: float, q: float, a0: float, b0: float, rng: Rng) -> float:
     """Mass times the mean of a PY(discount, total) draw around the prior."""
     value = 0.0
@@ -94,10 +94,10 @@ def draw_tail(mass: float, total: float, discount: float, m: float, q: float, a0
     return value + mass * draw_atom(m, q, a0, b0, rng)
 
 
-@loop
-def draw_exact(T: Array, K: int, law: Array, at: Located, whole: bool, rng: Rng) -> float:
+@no_refcount
+def draw_exact(T: Array, K: int, process: Array, at: Located, whole: bool, rng: Rng) -> float:
     """A draw of the mean functional from its posterior given the seating; one atom for the tail unless it is whole."""
-    a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
+    a0, b0, concentration, discount = process[SHAPE], process[NOISE], process[GAMMA], process[DISCOUNT]
     m, q, m0, q0 = at.m, at.q, at.m[K], at.q[K]
     new = concentration + K * discount
     if K == 0:
@@ -117,10 +117,10 @@ def draw_exact(T: Array, K: int, law: Array, at: Located, whole: bool, rng: Rng)
     return value / total
 
 
-@loop
-def draw_paper(T: Array, K: int, law: Array, at: Located, rng: Rng) -> float:
+@no_refcount
+def draw_paper(T: Array, K: int, process: Array, at: Located, rng: Rng) -> float:
     """A draw as in the paper's equation for mu: expected weights, one new atom."""
-    a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
+    a0, b0, concentration, discount = process[SHAPE], process[NOISE], process[GAMMA], process[DISCOUNT]
     value = 0.0
     for k in range(K):
         value += (T[COUNT, k] - discount) * draw_atom(at.m[k], at.q[k], a0 + 0.5 * T[COUNT, k], T[SCALE, k], rng)
@@ -133,29 +133,29 @@ def draw_paper(T: Array, K: int, law: Array, at: Located, rng: Rng) -> float:
 
 @kernel
 def draw_means(
-    tables: Array, sizes: IntArray, priors: Array, laws: Array, x: Array, tail: int, out: Array, source: Stream
+    tables: Array, sizes: IntArray, priors: Array, processes: Array, x: Array, tail: int, out: Array, handle: RngHandle
 ) -> None:
     """Fill out (n_draws, n_arms) with joint draws of every arm's mean; tail says how the unseen part is drawn."""
-    rng = generator(source)
+    rng = rng_from(handle)
     at = Located(np.empty(tables.shape[2] + 1), np.empty(tables.shape[2] + 1))
     for arm in range(tables.shape[0]):
-        T, K, law = tables[arm], sizes[arm, K_USED], laws[arm]
+        T, K, process = tables[arm], sizes[arm, K_USED], processes[arm]
         locate_all(T, K, priors[arm], x, at)
         for draw in range(out.shape[0]):
             if tail == PAPER:
-                out[draw, arm] = draw_paper(T, K, law, at, rng)
+                out[draw, arm] = draw_paper(T, K, process, at, rng)
             else:
-                out[draw, arm] = draw_exact(T, K, law, at, tail == WHOLE, rng)
+                out[draw, arm] = draw_exact(T, K, process, at, tail == WHOLE, rng)
 
 
 @kernel
-def expected_means(tables: Array, sizes: IntArray, priors: Array, laws: Array, x: Array, out: Array) -> None:
+def expected_means(tables: Array, sizes: IntArray, priors: Array, processes: Array, x: Array, out: Array) -> None:
     """Fill out (n_arms,) with the posterior expectation of every arm's mean reward given the seating."""
     m, q = np.empty(max(1, tables.shape[2])), np.empty(max(1, tables.shape[2]))
     for arm in range(tables.shape[0]):
         K = sizes[arm, K_USED]
         n = n_held(tables[arm], K)
-        concentration, discount = laws[arm, GAMMA], laws[arm, DISCOUNT]
+        concentration, discount = processes[arm, GAMMA], processes[arm, DISCOUNT]
         locate(priors[arm].reshape(-1, 1), 1, x, m, q)
         total = (concentration + K * discount) * m[0]
         locate(tables[arm], K, x, m, q)
@@ -165,9 +165,9 @@ def expected_means(tables: Array, sizes: IntArray, priors: Array, laws: Array, x
 
 
 @kernel
-def draw_mixture(T: Array, K: int, law: Array, at: Located, parts: Parts, rng: Rng) -> int:
+def draw_mixture(T: Array, K: int, process: Array, at: Located, parts: Parts, rng: Rng) -> int:
     """Write a posterior draw of the reward's distribution given the seating, and return its number of components."""
-    a0, b0, concentration, discount = law[SHAPE], law[NOISE], law[GAMMA], law[DISCOUNT]
+    a0, b0, concentration, discount = process[SHAPE], process[NOISE], process[GAMMA], process[DISCOUNT]
     new = concentration + K * discount
     total = 0.0
     for k in range(K):
@@ -209,24 +209,26 @@ def room_for(n: int) -> Parts:
 
 
 @kernel
-def draw_density(T: Array, K: int, law: Array, prior: Array, x: Array, grid: Array, out: Array, source: Stream) -> None:
+def draw_density(
+    T: Array, K: int, process: Array, prior: Array, x: Array, grid: Array, out: Array, handle: RngHandle
+) -> None:
     """Fill out (n_draws, len(grid)) with posterior draws of the reward's density at the grid's points."""
-    rng = generator(source)
+    rng = rng_from(handle)
     at, parts = located(T, K, prior, x), room_for(K + MAX_STICKS)
     for draw in range(out.shape[0]):
-        for k in range(draw_mixture(T, K, law, at, parts, rng)):
+        for k in range(draw_mixture(T, K, process, at, parts, rng)):
             add_normal(out[draw], grid, parts.weight[k], parts.mean[k], parts.variance[k])
 
 
 @kernel
 def draw_worths(
-    T: Array, K: int, law: Array, prior: Array, x: Array, functional: Functional, out: Array, source: Stream
+    T: Array, K: int, process: Array, prior: Array, x: Array, functional: Functional, out: Array, handle: RngHandle
 ) -> None:
     """Fill out (n_draws,) with posterior draws of what the reward is worth."""
-    rng = generator(source)
+    rng = rng_from(handle)
     at, parts = located(T, K, prior, x), room_for(K + MAX_STICKS)
     for draw in range(out.shape[0]):
-        out[draw] = worth(parts, draw_mixture(T, K, law, at, parts, rng), functional)
+        out[draw] = worth(parts, draw_mixture(T, K, process, at, parts, rng), functional)
 
 
 @kernel

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.linalg.root import rotate_in
+from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.linalg.sqrt_information import rotate_in
 from polyarm.kernels.mixture.component import (
     COEF,
     COUNT,
@@ -46,7 +46,7 @@ M1, M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 class Cloud(NamedTuple):
     """The particles of one arm; the arrays are those of inference.particles.Cloud."""
 
-    T: Array  # (rows, C): the pool's components, side by side (component.py)
+    components: Array  # (rows, C): the pool's components, side by side (component.py)
     R: Array  # (C, d+1, d+1): their square-root information, for when a column has lost digits
     mark: Codes  # (C,): sum of the keys of a component's rewards: equal contents, equal mark
     member: IntArray  # (N, L): slots in the pool of each particle's components
@@ -84,16 +84,16 @@ def key_of(words: Codes) -> Any:
 
 
 @kernel
-def score_pool(T: Array, P: int, law: Array, data: Array, gain: Array) -> None:
+def score_pool(T: Array, P: int, process: Array, data: Array, gain: Array) -> None:
     """Write the log of mass times predictive density of the reward for every component of the pool."""
     s, e = np.empty(T.shape[1]), np.empty(T.shape[1])
     residuals(T, P, data, 0, s, e)
     for p in range(P):
-        gain[p] = log_predictive(T[COEF, p], law[SHAPE] + 0.5 * T[COUNT, p], T[SCALE, p], s[p], e[p])
+        gain[p] = log_predictive(T[COEF, p], process[SHAPE] + 0.5 * T[COUNT, p], T[SCALE, p], s[p], e[p])
 
 
 @kernel
-def bear_children(cloud: Cloud, law: Array, key: Any, gain: Array, new: float, children: Children) -> int:
+def bear_children(cloud: Cloud, process: Array, key: Any, gain: Array, new: float, children: Children) -> int:
     """Write parent, slot, log weight and code of every child with a positive weight; return how many."""
     M = 0
     fresh = mixed(key)
@@ -106,7 +106,9 @@ def bear_children(cloud: Cloud, law: Array, key: Any, gain: Array, new: float, c
                 value = base + gain[p]
                 children.code[M] = cloud.code[i] - mixed(cloud.mark[p]) + mixed(cloud.mark[p] + key)
             else:  # the first reward opens a component whatever the concentration
-                value = base + new + (log_mass(law[GAMMA] + K * law[DISCOUNT]) if cloud.size[REWARDS] > 0 else 0.0)
+                value = (
+                    base + new + (log_mass(process[GAMMA] + K * process[DISCOUNT]) if cloud.size[REWARDS] > 0 else 0.0)
+                )
                 children.code[M] = cloud.code[i] + fresh
             if value > -math.inf:
                 children.parent[M] = i
@@ -188,20 +190,20 @@ def resample(children: Children, M: int, N: int, rng: Rng) -> int:
 @kernel
 def extend_component(cloud: Cloud, p: int, q: int, prior: Prior, data: Array, key: Any) -> None:
     """Write in slot q of the pool the component in slot p, or an empty one if p is negative, with the reward added."""
-    T, R, mark, d = cloud.T, cloud.R, cloud.mark, prior.root.shape[0] - 1
+    T, R, mark, d = cloud.components, cloud.R, cloud.mark, prior.R0.shape[0] - 1
     if p >= 0:
         copy(T, p, q)
         R[q] = R[p]
         mark[q] = mark[p] + key
     else:
         reset(T, q, prior.column)
-        R[q] = prior.root
+        R[q] = prior.R0
         mark[q] = key
     n = T[COUNT, q] + 1.0
     rotate_in(R[q], data[0, : d + 1].copy())
     if rank_one(T, q, data, 0, 1.0, np.empty(d)):
         settle(T, q, prior.column, R[q], n)
-    cache_constants(T, q, prior.law[SHAPE], prior.law[DISCOUNT])
+    cache_constants(T, q, prior.process[SHAPE], prior.process[DISCOUNT])
 
 
 @kernel
@@ -217,7 +219,7 @@ def tidy(cloud: Cloud, H: int, P: int) -> int:
         if home[p] < 0:
             P -= 1
             if p < P and home[P] >= 0:
-                copy(cloud.T, P, p)
+                copy(cloud.components, P, p)
                 cloud.R[p] = cloud.R[P]
                 cloud.mark[p] = cloud.mark[P]
                 home[P] = p
@@ -251,26 +253,26 @@ def settle_children(cloud: Cloud, children: Children, H: int, prior: Prior, data
 
 
 @kernel
-def learn(cloud: Cloud, prior: Prior, data: Array, words: Codes, source: Stream) -> None:
+def learn(cloud: Cloud, prior: Prior, data: Array, words: Codes, handle: RngHandle) -> None:
     """Extend every particle by the reward in data (1, d + 2), whose bits are `words`; the arrays must have room."""
-    size, law, N = cloud.size, prior.law, cloud.weight.shape[0]
+    size, process, N = cloud.size, prior.process, cloud.weight.shape[0]
     n, P = size[REWARDS], size[POOL]
     key = key_of(words)
-    new = prior_log_predictive(prior.column, law[SHAPE], data, 0)
+    new = prior_log_predictive(prior.column, process[SHAPE], data, 0)
     gain = np.empty(P)
-    score_pool(cloud.T, P, law, data, gain)
+    score_pool(cloud.components, P, process, data, gain)
     room = size[PARTICLES] + cloud.length[: size[PARTICLES]].sum()
     parent, slot = np.empty(room, np.int64), np.empty(room, np.int64)
     children = Children(parent, slot, np.empty(room), np.empty(room, np.uint64))
-    M = bear_children(cloud, law, key, gain, new, children)
+    M = bear_children(cloud, process, key, gain, new, children)
     w = children.weight
     top = w[:M].max()
     for m in range(M):
         w[m] = math.exp(w[m] - top)
     total = w[:M].sum()
-    cloud.evidence[0] += top + math.log(total) - (math.log(n + law[GAMMA]) if n > 0 else 0.0)
+    cloud.evidence[0] += top + math.log(total) - (math.log(n + process[GAMMA]) if n > 0 else 0.0)
     M = merge_equal(children, M)
-    H = resample(children, M, N, generator(source))
+    H = resample(children, M, N, rng_from(handle))
     settle_children(cloud, children, H, prior, data, key)
     total = w[:H].sum()
     for m in range(H):
@@ -292,28 +294,28 @@ def draw_particle(weight: Array, H: int, rng: Rng) -> int:
 
 
 @kernel
-def draw_means(cloud: Cloud, prior: Prior, x: Array, out: Array, source: Stream) -> None:
+def draw_means(cloud: Cloud, prior: Prior, x: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws,) with draws of the mean reward: a particle by weight, then the mean given its seating."""
-    rng, T = generator(source), cloud.T
+    rng, T = rng_from(handle), cloud.components
     held = np.empty((T.shape[0], cloud.member.shape[1]))
     for draw in range(out.shape[0]):
         i = draw_particle(cloud.weight, cloud.size[PARTICLES], rng)
         K = cloud.length[i]
         for k in range(K):
             held[:, k] = T[:, cloud.member[i, k]]
-        out[draw] = draw_exact(held, K, prior.law, located(held, K, prior.column, x), True, rng)
+        out[draw] = draw_exact(held, K, prior.process, located(held, K, prior.column, x), True, rng)
 
 
 @kernel
 def expected_mean(cloud: Cloud, prior: Prior, x: Array) -> float:
     """Posterior expectation of the mean reward."""
-    law, P = prior.law, cloud.size[POOL]
-    m = located(cloud.T, P, prior.column, x).m
+    process, P = prior.process, cloud.size[POOL]
+    m = located(cloud.components, P, prior.column, x).m
     value = 0.0
     for i in range(cloud.size[PARTICLES]):
-        total = (law[GAMMA] + cloud.length[i] * law[DISCOUNT]) * m[P]
+        total = (process[GAMMA] + cloud.length[i] * process[DISCOUNT]) * m[P]
         for k in range(cloud.length[i]):
             p = cloud.member[i, k]
-            total += (cloud.T[COUNT, p] - law[DISCOUNT]) * m[p]
-        value += cloud.weight[i] * total / (cloud.size[REWARDS] + law[GAMMA])
+            total += (cloud.components[COUNT, p] - process[DISCOUNT]) * m[p]
+        value += cloud.weight[i] * total / (cloud.size[REWARDS] + process[GAMMA])
     return value

@@ -7,16 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import expanded, kernel, step
+from polyarm.kernels._jit import expanded, inlined, kernel
 from polyarm.kernels.mixture.component import copy, reset
 from polyarm.types import Array, IntArray
 
-K_USED, ROWS, NEXT, EVER = (
-    0,
-    1,
-    2,
-    3,
-)  # of a size: components in use, rewards that can move, row of the next, rewards ever
+# of a size: components in use, rewards that can move, row of the next, rewards ever
+K_USED, ROWS, NEXT, EVER = 0, 1, 2, 3
 
 
 class Books(NamedTuple):
@@ -26,9 +22,9 @@ class Books(NamedTuple):
     slots: IntArray  # (A, 2, C): label of the component in each slot, slot of each label
     sizes: IntArray  # (A, 4)
     priors: Array  # (A, rows): column of an empty component
-    roots: Array  # (A, B, d+1, d+1): square-root information of the prior and of what each label has absorbed for good;
+    R0: Array  # (A, B, d+1, d+1): square-root information of the prior and of what each label has absorbed for good;
     # B = 1 while nothing ever is
-    laws: Array  # (A, 4): a0, b0, concentration, discount
+    processes: Array  # (A, 4): a0, b0, concentration, discount
     data: Array  # (N, d + 2): x, y and the prior's log predictive of each reward
     z: IntArray  # (N,): its label
 
@@ -37,20 +33,20 @@ class Prior(NamedTuple):
     """What an arm's components start from."""
 
     column: Array  # (rows,): an empty component
-    root: Array  # (d+1, d+1): its square-root information
-    law: Array  # (4,)
+    R0: Array  # (d+1, d+1): its square-root information
+    process: Array  # (4,)
 
 
 class Arm(NamedTuple):
     """One arm; the first size[K_USED] slots are in use."""
 
-    T: Array  # (rows, C)
+    components: Array  # (rows, C)
     label: IntArray
     slot: IntArray
     size: IntArray
     prior: Array
-    root: Array
-    law: Array
+    R0: Array
+    process: Array
     data: Array
     z: IntArray
 
@@ -68,23 +64,23 @@ class Room(NamedTuple):
 def arm_of(books: Books, arm: int) -> Arm:
     """The arm whose rewards the books hold."""
     T, label, slot, size = books.tables[arm], books.slots[arm, 0], books.slots[arm, 1], books.sizes[arm]
-    return Arm(T, label, slot, size, books.priors[arm], books.roots[arm], books.laws[arm], books.data, books.z)
+    return Arm(T, label, slot, size, books.priors[arm], books.R0[arm], books.processes[arm], books.data, books.z)
 
 
 @kernel
 def room_for(arm: Arm) -> Room:
     """Room for this arm."""
-    C = arm.T.shape[1]
+    C = arm.components.shape[1]
     return Room(np.empty(C), np.empty(C), np.empty(C), np.empty(arm.data.shape[1] - 2))
 
 
-@step
-def home(root: Array, label: int) -> int:
+@inlined
+def home(R0: Array, label: int) -> int:
     """Where the square-root information stands that a component of that label starts from."""
-    return label if root.shape[0] > 1 else 0
+    return label if R0.shape[0] > 1 else 0
 
 
-@step
+@inlined
 def open_slot(T: Array, label: IntArray, slot: IntArray, size: IntArray, prior: Array) -> int:
     """Take the next slot for a new, empty component."""
     k = size[K_USED]
@@ -94,7 +90,7 @@ def open_slot(T: Array, label: IntArray, slot: IntArray, size: IntArray, prior: 
     return int(k)
 
 
-@step
+@inlined
 def close_slot(T: Array, label: IntArray, slot: IntArray, size: IntArray, k: int) -> None:
     """Give up the slot of an empty component: the last component moves there."""
     size[K_USED] -= 1

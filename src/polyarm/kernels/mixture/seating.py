@@ -13,12 +13,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from polyarm.kernels._jit import kernel, step
+from polyarm.kernels._jit import inlined, kernel
 from polyarm.kernels.mixture.component import log_mass
 from polyarm.types import Array, IntArray, Rng
 
 
-@step
+@inlined
 def draw_index(logw: Array, size: int, rng: Rng) -> int:
     """Index k < size drawn with probability proportional to exp(logw[k]); logw is used up."""
     top = logw[0]

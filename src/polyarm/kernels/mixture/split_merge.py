@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.linalg.root import n_absorbed
+from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.linalg.sqrt_information import n_absorbed
 from polyarm.kernels.mixture.component import (
     COEF,
     COUNT,
@@ -56,7 +56,7 @@ def allocate(arm: Arm, z: IntArray, order: IntArray, splitting: bool, i: int, j:
 
     arm: the two sides as components of their own, arm.z telling the side of each reward.
     """
-    H, law, data, side = arm.T, arm.law, arm.data, arm.z
+    H, process, data, side = arm.components, arm.process, arm.data, arm.z
     v = np.empty(data.shape[1] - 2)
     s, e = np.empty(4), np.empty(4)
     log_q = 0.0
@@ -64,8 +64,8 @@ def allocate(arm: Arm, z: IntArray, order: IntArray, splitting: bool, i: int, j:
         t = order[m] if m >= 0 else (i if m == -2 else j)
         if m >= 0:
             residuals(H, 4, data, t, s, e)
-            w0 = log_predictive(H[COEF, 0], law[SHAPE] + 0.5 * H[COUNT, 0], H[SCALE, 0], s[0], e[0])
-            w1 = log_predictive(H[COEF, 1], law[SHAPE] + 0.5 * H[COUNT, 1], H[SCALE, 1], s[1], e[1])
+            w0 = log_predictive(H[COEF, 0], process[SHAPE] + 0.5 * H[COUNT, 0], H[SCALE, 0], s[0], e[0])
+            w1 = log_predictive(H[COEF, 1], process[SHAPE] + 0.5 * H[COUNT, 1], H[SCALE, 1], s[1], e[1])
             log_p0 = -np.logaddexp(0.0, w1 - w0)
             first = math.log(rng.random()) < log_p0 if splitting else z[t] == z[i]
             log_q += log_p0 if first else log_p0 + w1 - w0
@@ -77,13 +77,13 @@ def allocate(arm: Arm, z: IntArray, order: IntArray, splitting: bool, i: int, j:
 
 
 @kernel
-def log_ratio(H: Array, K: int, prior: Array, law: Array, log_q: float) -> float:
+def log_ratio(H: Array, K: int, prior: Array, process: Array, log_q: float) -> float:
     """Log acceptance ratio of the split; K components stand in the merged state."""
-    c, d = law[GAMMA], law[DISCOUNT]
+    c, d = process[GAMMA], process[DISCOUNT]
     n0, n1 = H[COUNT, 0], H[COUNT, 1]
     seating = log_mass(c + K * d) + math.lgamma(n0 - d) + math.lgamma(n1 - d)
     seating -= math.lgamma(1.0 - d) + math.lgamma(n0 + n1 - d)
-    a0 = law[SHAPE]
+    a0 = process[SHAPE]
     fit = log_evidence(H, 0, prior, a0) + log_evidence(H, 1, prior, a0) - log_evidence(H, 2, prior, a0)
     return seating + fit - log_q
 
@@ -91,9 +91,9 @@ def log_ratio(H: Array, K: int, prior: Array, law: Array, log_q: float) -> float
 @kernel
 def split(arm: Arm, k: int, H: Array, side: IntArray) -> None:
     """Let j's side leave component k for a new one."""
-    new = open_slot(arm.T, arm.label, arm.slot, arm.size, arm.prior)
-    arm.T[:, k] = H[:, 0]
-    arm.T[:, new] = H[:, 1]
+    new = open_slot(arm.components, arm.label, arm.slot, arm.size, arm.prior)
+    arm.components[:, k] = H[:, 0]
+    arm.components[:, new] = H[:, 1]
     for t in range(side.shape[0]):
         if side[t] == 1:
             arm.z[t] = arm.label[new]
@@ -103,35 +103,35 @@ def split(arm: Arm, k: int, H: Array, side: IntArray) -> None:
 def merge(arm: Arm, i: int, j: int, H: Array, side: IntArray) -> None:
     """Let the component of j join that of i."""
     kept, gone = arm.z[i], arm.z[j]
-    arm.T[:, arm.slot[kept]] = H[:, 2]
+    arm.components[:, arm.slot[kept]] = H[:, 2]
     for t in range(side.shape[0]):
         if side[t] == 1:
             arm.z[t] = kept
-    close_slot(arm.T, arm.label, arm.slot, arm.size, arm.slot[gone])
+    close_slot(arm.components, arm.label, arm.slot, arm.size, arm.slot[gone])
 
 
 @kernel
 def propose(arm: Arm, rng: Rng) -> None:
     """One proposal; components with absorbed rewards are left alone, in both directions."""
-    z, prior, law, data = arm.z, arm.prior, arm.law, arm.data
+    z, prior, process, data = arm.z, arm.prior, arm.process, arm.data
     n, K = arm.size[ROWS], arm.size[K_USED]
     i = int(rng.random() * n)
     j = int(rng.random() * (n - 1))
     j += 1 if j >= i else 0
-    root = arm.root[home(arm.root, z[i])]
-    if n_absorbed(root) > 0.0 or n_absorbed(arm.root[home(arm.root, z[j])]) > 0.0:
+    R0 = arm.R0[home(arm.R0, z[i])]
+    if n_absorbed(R0) > 0.0 or n_absorbed(arm.R0[home(arm.R0, z[j])]) > 0.0:
         return
     side, whole, order = np.full(n, -1), np.zeros(n, np.int64), np.empty(n, np.int64)
     M = others_of(z, n, i, j, whole, order, rng)
-    H = np.empty((arm.T.shape[0], 4))
+    H = np.empty((arm.components.shape[0], 4))
     for h in range(4):
         reset(H, h, prior)
     splitting = z[i] == z[j]
-    sides = Arm(H, arm.label, arm.slot, arm.size, prior, root.reshape(1, *root.shape), law, data, side)
+    sides = Arm(H, arm.label, arm.slot, arm.size, prior, R0.reshape(1, *R0.shape), process, data, side)
     log_q = allocate(sides, z, order[:M], splitting, i, j, rng)
-    rebuild_component(H, 2, prior, root, data, whole, 1, -1)
-    cache_constants(H, 2, law[SHAPE], law[DISCOUNT])
-    A = log_ratio(H, K if splitting else K - 1, prior, law, log_q)
+    rebuild_component(H, 2, prior, R0, data, whole, 1, -1)
+    cache_constants(H, 2, process[SHAPE], process[DISCOUNT])
+    A = log_ratio(H, K if splitting else K - 1, prior, process, log_q)
     if math.log(rng.random()) < (A if splitting else -A):
         if splitting:
             split(arm, arm.slot[z[i]], H, side)
@@ -140,9 +140,9 @@ def propose(arm: Arm, rng: Rng) -> None:
 
 
 @kernel
-def split_merge(books: Books, arm: int, n_proposals: int, source: Stream) -> int:
+def split_merge(books: Books, arm: int, n_proposals: int, handle: RngHandle) -> int:
     """Make proposals for one arm; return how many are left when no slot was free."""
-    rng, one = generator(source), arm_of(books, arm)
+    rng, one = rng_from(handle), arm_of(books, arm)
     for left in range(n_proposals, 0, -1):
         if not has_room(one):
             return left

@@ -5,7 +5,7 @@ T     (rows, C)   components, side by side (component.py); counts n_k are soft; 
 r     (N, C)      responsibility of each component for each reward; rows sum to one
 size  (2,)        rewards n, and the reward that is refreshed next
 data  (N, d + 2)  x, y and the prior's log predictive of each reward
-law   (4,)        a0, b0, concentration c, discount d
+process (4,)      a0, b0, concentration c, discount d
 
 r_k is proportional to (n_k - d) times the predictive density, the reward's own share removed; a slot that nobody
 else uses counts as new, with mass c + K d.  A component opens only when a reward arrives and its new one would get
@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
-from polyarm.kernels.linalg.root import rotate_in
+from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.linalg.sqrt_information import rotate_in
 from polyarm.kernels.mixture.component import (
     COEF,
     COUNT,
@@ -47,7 +47,7 @@ REWARDS, TURN = 0, 1
 class Seating(NamedTuple):
     """The soft seating of one arm."""
 
-    T: Array
+    components: Array
     r: Array
     size: IntArray
     data: Array
@@ -56,8 +56,8 @@ class Seating(NamedTuple):
 @kernel
 def rebuild_soft(T: Array, k: int, prior: Prior, data: Array, r: Array, n: int) -> None:
     """Component k afresh from the responsibilities."""
-    m = prior.root.shape[0]
-    R = prior.root.copy()
+    m = prior.R0.shape[0]
+    R = prior.R0.copy()
     count = 0.0
     for i in range(n):
         if r[i, k] > 0.0:
@@ -80,12 +80,12 @@ def share_out(T: Array, prior: Prior, data: Array, r: Array, n: int, i: int, sig
             if T[COUNT, k] < EMPTY:
                 reset(T, k, prior.column)
             else:
-                cache_constants(T, k, prior.law[SHAPE], prior.law[DISCOUNT])
+                cache_constants(T, k, prior.process[SHAPE], prior.process[DISCOUNT])
 
 
 @kernel
 def responsibilities(
-    T: Array, law: Array, data: Array, i: int, own: Array, most: int, threshold: float, out: Array
+    T: Array, process: Array, data: Array, i: int, own: Array, most: int, threshold: float, out: Array
 ) -> None:
     """Write the responsibilities for reward i, which is in no component; `own` are those it had before, or zeros."""
     C = T.shape[1]
@@ -99,12 +99,12 @@ def responsibilities(
         elif free < 0 or own[k] >= own[free]:
             free = k
     arriving = own.sum() == 0.0
-    new = log_mass(law[GAMMA] + K * law[DISCOUNT]) + data[i, data.shape[1] - 1] if K > 0 else 0.0
+    new = log_mass(process[GAMMA] + K * process[DISCOUNT]) + data[i, data.shape[1] - 1] if K > 0 else 0.0
     top = -math.inf
     for k in range(C):
         out[k] = -math.inf
         if T[COUNT, k] >= EMPTY:
-            out[k] = log_predictive(T[COEF, k], law[SHAPE] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
+            out[k] = log_predictive(T[COEF, k], process[SHAPE] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
         elif k == free and (arriving or own[k] > 0.0):
             out[k] = new
         top = max(top, out[k])
@@ -130,22 +130,22 @@ def cut_off(out: Array) -> None:
 @kernel
 def learn(seating: Seating, prior: Prior, x: Array, y: float, most: int, threshold: float, n_refreshes: int) -> None:
     """Share out a new reward, then the next ones in turn again; data and r must have room."""
-    T, r, size, data, law = seating.T, seating.r, seating.size, seating.data, prior.law
+    T, r, size, data, process = seating.components, seating.r, seating.size, seating.data, prior.process
     d = x.shape[0]
     i = size[REWARDS]
     data[i, :d] = x
     data[i, d] = y
-    data[i, d + 1] = prior_log_predictive(prior.column, law[SHAPE], data, i)
+    data[i, d + 1] = prior_log_predictive(prior.column, process[SHAPE], data, i)
     r[i] = 0.0
     own = np.zeros(T.shape[1])
-    responsibilities(T, law, data, i, own, most, threshold, r[i])
+    responsibilities(T, process, data, i, own, most, threshold, r[i])
     size[REWARDS] = n = i + 1
     share_out(T, prior, data, r, n, i, 1.0)
     for _ in range(min(n_refreshes, n)):
         j = size[TURN] % n
         own[:] = r[j]
         share_out(T, prior, data, r, n, j, -1.0)
-        responsibilities(T, law, data, j, own, most, threshold, r[j])
+        responsibilities(T, process, data, j, own, most, threshold, r[j])
         share_out(T, prior, data, r, n, j, 1.0)
         size[TURN] = j + 1
 
@@ -162,25 +162,25 @@ def gather(T: Array, discount: float, held: Array) -> int:
 
 
 @kernel
-def draw_means(T: Array, prior: Array, law: Array, x: Array, out: Array, source: Stream) -> None:
+def draw_means(T: Array, prior: Array, process: Array, x: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws,) with draws of the mean reward given the soft seating."""
-    rng = generator(source)
+    rng = rng_from(handle)
     held = np.empty(T.shape)
-    K = gather(T, law[DISCOUNT], held)
+    K = gather(T, process[DISCOUNT], held)
     at = located(held, K, prior, x)
     for draw in range(out.shape[0]):
-        out[draw] = draw_exact(held, K, law, at, True, rng)
+        out[draw] = draw_exact(held, K, process, at, True, rng)
 
 
 @kernel
-def expected_mean(T: Array, prior: Array, law: Array, x: Array) -> float:
+def expected_mean(T: Array, prior: Array, process: Array, x: Array) -> float:
     """Expectation of the mean reward given the soft seating."""
     held = np.empty(T.shape)
-    K = gather(T, law[DISCOUNT], held)
+    K = gather(T, process[DISCOUNT], held)
     m = located(held, K, prior, x).m
-    mass = law[GAMMA] + K * law[DISCOUNT]
+    mass = process[GAMMA] + K * process[DISCOUNT]
     value = mass * m[K]
     for k in range(K):
-        value += (held[COUNT, k] - law[DISCOUNT]) * m[k]
-        mass += held[COUNT, k] - law[DISCOUNT]
+        value += (held[COUNT, k] - process[DISCOUNT]) * m[k]
+        mass += held[COUNT, k] - process[DISCOUNT]
     return value / mass

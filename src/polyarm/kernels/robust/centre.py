@@ -5,14 +5,14 @@ Given the noise variances everything is Gaussian: w0 ~ N(mu, (F F')^-1) with slo
 centre  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
 """
 
-from polyarm.kernels._jit import loop, step
+from polyarm.kernels._jit import inlined, no_refcount
 from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
 from polyarm.kernels.robust.component import MEAN, VAR, information, solve, sxy_row, w_row
 from polyarm.kernels.robust.records import Features, Solver
 from polyarm.types import Array, Rng
 
 
-@step
+@inlined
 def find_centre(T: Array, K: int, centre: Array, features: Features) -> None:
     """Write factor and mean of w0 with the slopes integrated out: information 1/L + sum_k (Q - Q V_k Q)."""
     D = features.unit.shape[0]
@@ -43,7 +43,7 @@ def find_centre(T: Array, K: int, centre: Array, features: Features) -> None:
     solve_upper(centre, mean, D)
 
 
-@loop
+@no_refcount
 def rebuild_arm(T: Array, K: int, centre: Array, features: Features, solver: Solver) -> None:
     """Compute U and V of an arm's components and the posterior of its centre for the shared values of now."""
     w0 = centre[:, features.unit.shape[0] + 1]
@@ -52,7 +52,7 @@ def rebuild_arm(T: Array, K: int, centre: Array, features: Features, solver: Sol
     find_centre(T, K, centre, features)
 
 
-@step
+@inlined
 def draw_centre(centre: Array, v: Array, rng: Rng) -> None:
     """Draw w0 from its posterior, mu + F^-T N(0, I)."""
     D = v.shape[0]
@@ -63,7 +63,7 @@ def draw_centre(centre: Array, v: Array, rng: Rng) -> None:
         centre[i, D + 1] = centre[i, D] + v[i]
 
 
-@step
+@inlined
 def draw_slopes(T: Array, k: int, w0: Array, R: Array, solver: Solver, rng: Rng) -> None:
     """Draw w_k given w0 and its noise variance."""
     M, v = solver.M, solver.v

@@ -19,7 +19,7 @@ w0 (D,)  centre of the arm's components;  R (D,)  prior variance of the slopes a
 data (N, D + 1) holds x and y of each reward;  z (N,) its label
 """
 
-from polyarm.kernels._jit import kernel, loop, step
+from polyarm.kernels._jit import inlined, kernel, no_refcount
 from polyarm.kernels.linalg.triangle import factorise, invert_lower
 from polyarm.kernels.robust.records import Solver
 from polyarm.types import Array, IntArray
@@ -37,31 +37,31 @@ def n_rows(D: int) -> int:
     return MEAN + 3 * D + D * (D + 1) + 2 + D + D * (D + 1) // 2
 
 
-@step
+@inlined
 def sxx_row(D: int) -> int:
     """First row of Sxx."""
     return MEAN + D + D * (D + 1) // 2
 
 
-@step
+@inlined
 def sxy_row(D: int) -> int:
     """First row of Sxy."""
     return MEAN + D + D * (D + 1)
 
 
-@step
+@inlined
 def w_row(D: int) -> int:
     """First row of w."""
     return MEAN + 2 * D + D * (D + 1)
 
 
-@step
+@inlined
 def kept_row(D: int) -> int:
     """First row of what is kept of rewards that can move no more."""
     return MEAN + 3 * D + D * (D + 1)
 
 
-@step
+@inlined
 def residuals(T: Array, n_used: int, data: Array, r: int, q: Array, e: Array) -> None:
     """Write q = x'Vx and e = y - x'U of reward r for the first n_used components, LANES at a time."""
     D = data.shape[1] - 1
@@ -99,7 +99,7 @@ def residuals(T: Array, n_used: int, data: Array, r: int, q: Array, e: Array) ->
         e[k + 3] = e3
 
 
-@step
+@inlined
 def reset(T: Array, k: int, w0: Array, R: Array, s2: float) -> None:
     """Make component k an empty one with this noise variance: its slopes have their prior."""
     D = w0.shape[0]
@@ -114,7 +114,7 @@ def reset(T: Array, k: int, w0: Array, R: Array, s2: float) -> None:
         p += 1
 
 
-@step
+@inlined
 def count_in(T: Array, k: int, data: Array, r: int, sign: float) -> None:
     """Add (sign 1) or remove (sign -1) reward r from the sums of component k."""
     D = data.shape[1] - 1
@@ -132,7 +132,7 @@ def count_in(T: Array, k: int, data: Array, r: int, sign: float) -> None:
     T[MOVES, k] += 1.0
 
 
-@step
+@inlined
 def keep(T: Array, k: int, data: Array, r: int) -> None:
     """Let reward r, which is in the sums of component k, stay there for good."""
     D = data.shape[1] - 1
@@ -149,7 +149,7 @@ def keep(T: Array, k: int, data: Array, r: int) -> None:
         T[s + i, k] += data[r, i] * y
 
 
-@step
+@inlined
 def fade(T: Array, k: int, D: int, share: float) -> None:
     """Keep all rewards of component k for good, and only a share of their weight."""
     kept, first = kept_row(D), sxx_row(D)
@@ -163,7 +163,7 @@ def fade(T: Array, k: int, D: int, share: float) -> None:
     T[MOVES, k] = 0.0
 
 
-@step
+@inlined
 def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bool:
     """Add or remove reward r from U and V; tell whether that would lose digits, and then leave them as they are.
 
@@ -197,7 +197,7 @@ def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bo
     return False
 
 
-@loop
+@no_refcount
 def information(T: Array, k: int, R: Array, M: Array) -> None:
     """Write the Cholesky factor of Sxx/s2 + Q into M."""
     D = R.shape[0]
@@ -211,7 +211,7 @@ def information(T: Array, k: int, R: Array, M: Array) -> None:
     factorise(M, R, D)
 
 
-@loop
+@no_refcount
 def solve(T: Array, k: int, w0: Array, R: Array, solver: Solver) -> None:
     """Compute U and V of component k from its sums, its noise variance, w0 and R."""
     M, B, v = solver
@@ -235,7 +235,7 @@ def solve(T: Array, k: int, w0: Array, R: Array, solver: Solver) -> None:
                 T[MEAN + j, k] += t * v[i]
 
 
-@loop
+@no_refcount
 def recount(T: Array, k: int, data: Array, z: IntArray, n: int, label: int) -> None:
     """Compute the sums of component k afresh from what it has kept and the rewards that carry its label."""
     D = data.shape[1] - 1
@@ -250,7 +250,7 @@ def recount(T: Array, k: int, data: Array, z: IntArray, n: int, label: int) -> N
     T[MOVES, k] = 0.0
 
 
-@step
+@inlined
 def shift_rewards(T: Array, k: int, shift: Array) -> None:
     """Count what component k has kept from elsewhere: columns lose shift[:-1], rewards shift[-1].
 
@@ -275,7 +275,7 @@ def shift_rewards(T: Array, k: int, shift: Array) -> None:
         T[sums + j, k] -= shift[j] * n
 
 
-@loop
+@no_refcount
 def squared_errors(T: Array, k: int, D: int) -> float:
     """Sum of (y - x'w)^2 over the component, w as last drawn."""
     s = sxy_row(D)

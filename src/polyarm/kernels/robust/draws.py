@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel
+from polyarm.kernels._jit import RngHandle, kernel, rng_from
 from polyarm.kernels.mixture.means import add_normal, room_for
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.objectives import UTILITY, Functional, Parts, worth
@@ -60,9 +60,9 @@ def draw_mixture(arms: Arms, arm: int, view: View, parts: Parts, rng: Rng) -> in
 
 
 @kernel
-def draw_density(books: Books, arm: int, x: Array, grid: Array, out: Array, source: Stream) -> None:
+def draw_density(books: Books, arm: int, x: Array, grid: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, len(grid)) with posterior draws of the density of an arm's reward at the grid's points."""
-    rng, arms = generator(source), arms_of(books)
+    rng, arms = rng_from(handle), arms_of(books)
     view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, K_USED] + 1 + MAX_STICKS)
     for draw in range(out.shape[0]):
         for k in range(draw_mixture(arms, arm, view, parts, rng)):
@@ -81,7 +81,7 @@ def with_values(parts: Parts, n: int, values: Array, shares: Array) -> int:
 
 @kernel
 def draw_worths(
-    books: Books, x: Array, functional: Functional, values: Array, shares: Array, out: Array, source: Stream
+    books: Books, x: Array, functional: Functional, values: Array, shares: Array, out: Array, handle: RngHandle
 ) -> None:
     """Fill out (n_draws, n_arms) with posterior draws of what every arm's reward is worth.
 
@@ -89,7 +89,7 @@ def draw_worths(
     For a utility, components that nobody has seen are given a typical noise variance: that of a drawn one is beyond all
     bounds now and then, and would decide alone.
     """
-    rng, arms = generator(source), arms_of(books)
+    rng, arms = rng_from(handle), arms_of(books)
     for arm in range(out.shape[1]):
         view, parts = view_of(arms, arm, x), room_for(arms.sizes[arm, K_USED] + 1 + MAX_STICKS + values.shape[0])
         for draw in range(out.shape[0]):

@@ -16,7 +16,7 @@ components that are OUTLYING, drawn from 1/2 IG(a, b) + 1/2 IG(a + n/2, b + e/2)
 
 import math
 
-from polyarm.kernels._jit import loop, step
+from polyarm.kernels._jit import inlined, no_refcount
 from polyarm.kernels.linalg.triangle import solve_lower
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.centre import find_centre
@@ -30,7 +30,7 @@ OUTLYING = 25.0  # mean squared distance from the common centre, in units of S2
 LAM, RHO, NOISE, N_SCALES = 0, 2, 4, 5  # scales that are proposed: lam2 of both groups, rho of both, b
 
 
-@step
+@inlined
 def misses(T: Array, k: int, at: Array, t: Array) -> float:
     """Write t = Sxy - Sxx at, and return the sum of (y - x'at)^2."""
     D = at.shape[0]
@@ -50,7 +50,7 @@ def misses(T: Array, k: int, at: Array, t: Array) -> float:
     return max(total, 0.0)
 
 
-@step
+@inlined
 def part_evidence(T: Array, k: int, at: Array, R: Array, solver: Solver) -> float:
     """Log density of a component's rewards given that its slopes are around `at`; solver.M is the factor of A + Q."""
     M, t, D = solver.M, solver.v, at.shape[0]
@@ -65,7 +65,7 @@ def part_evidence(T: Array, k: int, at: Array, R: Array, solver: Solver) -> floa
     return total
 
 
-@loop
+@no_refcount
 def arm_evidence(T: Array, K: int, centre: Array, features: Features, solver: Solver) -> float:
     """Log density of an arm's rewards given seating and noise variances; U, V, F and mu become those of now."""
     D = features.unit.shape[0]
@@ -82,7 +82,7 @@ def arm_evidence(T: Array, K: int, centre: Array, features: Features, solver: So
     return total
 
 
-@step
+@inlined
 def evidence(arms: Arms, solver: Solver) -> float:
     """Log density of all rewards given seating, noise variances and what the arms share."""
     total = 0.0
@@ -93,13 +93,13 @@ def evidence(arms: Arms, solver: Solver) -> float:
     return total
 
 
-@step
+@inlined
 def log_inverse_gamma(value: float, shape: float, scale: float) -> float:
     """Log density of log(value), where value ~ IG(shape, scale), up to a constant."""
     return -shape * math.log(value) - scale / value
 
 
-@step
+@inlined
 def log_prior(shared: Shared, prior: Hyperprior) -> float:
     """Log prior density of log lam2, log rho and the logarithm of the noise's common factor, up to a constant."""
     b, S2 = shared.noise_scale, shared.reward_square
@@ -111,7 +111,7 @@ def log_prior(shared: Shared, prior: Hyperprior) -> float:
     return total
 
 
-@step
+@inlined
 def multiply(arms: Arms, which: int, factor: float) -> bool:
     """Multiply one scale; tell whether it stays within its bounds."""
     shared = arms.shared
@@ -130,7 +130,7 @@ def multiply(arms: Arms, which: int, factor: float) -> bool:
     return bool(least >= least_noise(shared))
 
 
-@step
+@inlined
 def log_share(s2: float, n: float, e: float, b: float, prior: Hyperprior) -> float:
     """Log prior density of a noise variance over the density that those of outlying components are drawn from."""
     a, h = prior.noise_shape, 0.5 * n
@@ -140,7 +140,7 @@ def log_share(s2: float, n: float, e: float, b: float, prior: Hyperprior) -> flo
     return math.log(2.0 * tail(s2 / b, prior)) - both
 
 
-@loop
+@no_refcount
 def redraw_outlying(arms: Arms, room: Room, rng: Rng) -> float:
     """Draw noise variances of outlying components; return the change of log prior over proposal density.
 
@@ -165,7 +165,7 @@ def redraw_outlying(arms: Arms, room: Room, rng: Rng) -> float:
     return total
 
 
-@step
+@inlined
 def restore_noise(arms: Arms, room: Room) -> None:
     """Take back the noise variances in room.s2."""
     for arm in range(arms.components.shape[0]):
@@ -173,7 +173,7 @@ def restore_noise(arms: Arms, room: Room) -> None:
             arms.components[arm, VAR, k] = room.s2[arm, k]
 
 
-@loop
+@no_refcount
 def propose_scales(arms: Arms, first: int, last: int, room: Room, rng: Rng) -> bool:
     """Metropolis steps over the logarithms of lam2 and rho and, in place of b, of one factor for b and every noise
     variance; tell whether one was taken, so that centres and slopes must be drawn again.
@@ -203,7 +203,7 @@ def propose_scales(arms: Arms, first: int, last: int, room: Room, rng: Rng) -> b
     return taken
 
 
-@loop
+@no_refcount
 def noise_density(T: Array, k: int, w0: Array, R: Array, b: float, prior: Hyperprior, solver: Solver) -> float:
     """Log posterior density of the logarithm of a component's noise variance, its slopes integrated out."""
     information(T, k, R, solver.M)
@@ -211,7 +211,7 @@ def noise_density(T: Array, k: int, w0: Array, R: Array, b: float, prior: Hyperp
     return log_density + part_evidence(T, k, w0, R, solver)
 
 
-@step
+@inlined
 def propose_noise(T: Array, k: int, w0: Array, arms: Arms, solver: Solver, rng: Rng) -> None:
     """One Metropolis step over the logarithm of a component's noise variance, its slopes integrated out."""
     R, b, prior, s2 = arms.features.part_var, arms.shared.noise_scale, arms.prior, T[VAR, k]

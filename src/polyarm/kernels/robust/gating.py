@@ -11,7 +11,7 @@ The sums S are the last row of Sxx, so a model without intercept has none, and t
 
 import math
 
-from polyarm.kernels._jit import loop, step
+from polyarm.kernels._jit import inlined, no_refcount
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import COUNT, sxx_row
 from polyarm.kernels.robust.records import Arms, Features, Shared, n_features
@@ -21,13 +21,13 @@ TAU_LOW, TAU_HIGH = 1e-9, 1e3  # against overflow; no data reach these
 NEVER = 1e-300  # the least count at x, so that a Gamma variable can be drawn
 
 
-@step
+@inlined
 def sums_row(D: int) -> int:
     """First row of S."""
     return sxx_row(D) + D * (D - 1) // 2
 
 
-@step
+@inlined
 def distance_to_component(
     T: Array, k: int, features: Features, tau: float, x: Array, own: float
 ) -> tuple[float, float, float]:
@@ -49,7 +49,7 @@ def distance_to_component(
     return far, tau * shrink, used
 
 
-@step
+@inlined
 def minus_log_density(T: Array, k: int, features: Features, tau: float, x: Array, own: float) -> float:
     """Minus log density of x in component k, up to a constant."""
     if tau == 0.0:
@@ -58,7 +58,7 @@ def minus_log_density(T: Array, k: int, features: Features, tau: float, x: Array
     return 0.5 * (far / (1.0 + vague) + used * math.log(1.0 + vague))
 
 
-@step
+@inlined
 def local_counts(T: Array, K: int, features: Features, shared: Shared, x: Array, counts: Array) -> None:
     """Write counts of a Dirichlet distribution of the components' weights at x; the last is that of the unseen.
 
@@ -95,7 +95,7 @@ def local_counts(T: Array, K: int, features: Features, shared: Shared, x: Array,
         counts[k] = max(counts[k] * size / here, NEVER)
 
 
-@loop
+@no_refcount
 def draw_location_var(arms: Arms, rng: Rng) -> float:
     """Draw tau given locations that are drawn for every component first."""
     features, tau, prior = arms.features, arms.shared.location_var, arms.prior

@@ -14,7 +14,7 @@ weight[k] exp(-gap[k]).
 
 import math
 
-from polyarm.kernels._jit import loop, step
+from polyarm.kernels._jit import inlined, no_refcount
 from polyarm.kernels.mixture.records import K_USED, ROWS, close_slot
 from polyarm.kernels.robust.component import (
     CAREFUL,
@@ -39,13 +39,13 @@ from polyarm.types import Array, Rng
 AUXILIARY = 2  # noise variances proposed for a new component
 
 
-@step
+@inlined
 def has_room(arm: Arm) -> bool:
     """Whether the arm has a slot for a new component and for both proposals."""
-    return bool(arm.size[K_USED] + AUXILIARY <= arm.T.shape[1])
+    return bool(arm.size[K_USED] + AUXILIARY <= arm.components.shape[1])
 
 
-@step
+@inlined
 def draw_weighted(weight: Array, gap: Array, size: int, rng: Rng) -> int:
     """Index k < size drawn with probability proportional to weight[k] exp(-gap[k]); weight is used up."""
     low = gap[0]
@@ -63,18 +63,18 @@ def draw_weighted(weight: Array, gap: Array, size: int, rng: Rng) -> int:
     return k
 
 
-@loop
+@no_refcount
 def add(arm: Arm, k: int, R: Array, i: int, solver: Solver) -> None:
     """Add reward i to component k."""
-    count_in(arm.T, k, arm.data, i, 1.0)
-    if rank_one(arm.T, k, arm.data, i, 1.0, solver.v):
-        solve(arm.T, k, arm.w0, R, solver)
+    count_in(arm.components, k, arm.data, i, 1.0)
+    if rank_one(arm.components, k, arm.data, i, 1.0, solver.v):
+        solve(arm.components, k, arm.w0, R, solver)
 
 
-@loop
+@no_refcount
 def remove(arm: Arm, k: int, R: Array, i: int, label: int, solver: Solver) -> None:
     """Remove reward i, which no longer carries the label, from component k."""
-    T, data = arm.T, arm.data
+    T, data = arm.components, arm.data
     count_in(T, k, data, i, -1.0)
     y = data[i, data.shape[1] - 1]
     stale = T[MOVES, k] > max(MOVES_KEPT, 8.0 * T[COUNT, k]) or T[SYY, k] < OUTWEIGHED * y * y
@@ -84,20 +84,20 @@ def remove(arm: Arm, k: int, R: Array, i: int, label: int, solver: Solver) -> No
         solve(T, k, arm.w0, R, solver)
 
 
-@step
+@inlined
 def open_slot(arm: Arm, R: Array, s2: float) -> int:
     """Take the next slot for a new, empty component."""
     k = arm.size[K_USED]
-    reset(arm.T, k, arm.w0, R, s2)
+    reset(arm.components, k, arm.w0, R, s2)
     arm.slot[arm.label[k]] = k
     arm.size[K_USED] += 1
     return int(k)
 
 
-@step
+@inlined
 def score(arm: Arm, i: int, features: Features, tau: float, room: Room) -> None:
     """Write weight and gap of reward i for every component as if it sat nowhere."""
-    T, K, q, e = arm.T, arm.size[K_USED], room.q, room.e
+    T, K, q, e = arm.components, arm.size[K_USED], room.q, room.e
     residuals(T, K, arm.data, i, q, e)
     for k in range(K):
         s = T[VAR, k] + max(q[k], 0.0)
@@ -105,7 +105,7 @@ def score(arm: Arm, i: int, features: Features, tau: float, room: Room) -> None:
         room.gap[k] = 0.5 * e[k] * e[k] / s + minus_log_density(T, k, features, tau, arm.data[i], 0.0)
 
 
-@step
+@inlined
 def score_new(room: Room, k: int, s2: float, q: float, half: float, away: float, mass: float) -> None:
     """Write weight and gap of a reward for a new component with that noise variance, in slot k.
 
@@ -115,14 +115,14 @@ def score_new(room: Room, k: int, s2: float, q: float, half: float, away: float,
     room.gap[k] = half / (s2 + q) + away
 
 
-@step
+@inlined
 def wider(s2: float, half: float, b: float, prior: Hyperprior) -> float:
     """h2(s2) / h1(s2)."""
     t = b + half
     return prior.bulk * math.sqrt(t / s2) * math.exp(prior.noise_shape * math.log(t / b) - half / s2)
 
 
-@step
+@inlined
 def suggest_noise(half: float, a: float, b: float, wide: bool, rng: Rng) -> float:
     """A draw from h1, or from h2."""
     if wide:
@@ -130,10 +130,10 @@ def suggest_noise(half: float, a: float, b: float, wide: bool, rng: Rng) -> floa
     return float(b / rng.standard_gamma(a))
 
 
-@step
+@inlined
 def score_own(arm: Arm, k: int, i: int, away: float, R: Array, room: Room) -> None:
     """Write weight and gap of reward i for its own component k without it; away = minus log p(x | k)."""
-    T, q, e = arm.T, room.q, room.e
+    T, q, e = arm.components, room.q, room.e
     s2 = T[VAR, k]
     t = s2 - q[k]
     if t > CAREFUL * s2:
@@ -145,10 +145,10 @@ def score_own(arm: Arm, k: int, i: int, away: float, R: Array, room: Room) -> No
         room.gap[k] = 0.5 * e[k] * e[k] / s + away
 
 
-@loop
+@no_refcount
 def solve_without(arm: Arm, k: int, i: int, R: Array, room: Room) -> float:
     """The variance of reward i given the others of its component k, whose residual it writes; slow, exact."""
-    T = arm.T
+    T = arm.components
     count_in(T, k, arm.data, i, -1.0)
     solve(T, k, arm.w0, R, room.solver)
     residuals(T, k + 1, arm.data, i, room.q, room.e)
@@ -158,10 +158,10 @@ def solve_without(arm: Arm, k: int, i: int, R: Array, room: Room) -> float:
     return float(s)
 
 
-@step
+@inlined
 def move(arm: Arm, arms: Arms, i: int, new: bool, room: Room, rng: Rng) -> None:
     """Draw the seat of reward i again, given all others; a new reward has none yet."""
-    T, data, features, prior = arm.T, arm.data, arms.features, arms.prior
+    T, data, features, prior = arm.components, arm.data, arms.features, arms.prior
     gamma, tau, b, R = arms.shared.concentration, arms.shared.location_var, arms.shared.noise_scale, features.part_var
     K = arm.size[K_USED]
     k0 = K if new else arm.slot[arm.z[i]]
@@ -208,7 +208,7 @@ def move(arm: Arm, arms: Arms, i: int, new: bool, room: Room, rng: Rng) -> None:
         remove(arm, k0, R, i, old, room.solver)
 
 
-@loop
+@no_refcount
 def make_moves(arm: Arm, arms: Arms, n_moves: int, room: Room, rng: Rng) -> int:
     """Move uniformly drawn rewards; stop when no slot is free and return how many moves are left."""
     for left in range(n_moves, 0, -1):

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import kernel, step
+from polyarm.kernels._jit import inlined, kernel
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import COUNT, VAR
 from polyarm.types import Array, IntArray
@@ -22,7 +22,7 @@ ALIKE = 4.0  # noise variances within such a factor of the typical arm's count a
 DOUBT = 10.0  # rewards beyond a line's features at which an arm's noise is believed by half, on the scale of logarithms
 
 
-@step
+@inlined
 def weighted_median(values: Array, weights: Array, n: int) -> float:
     """The least of the first n values up to which at least half of the weight is."""
     total, found = 0.0, math.inf

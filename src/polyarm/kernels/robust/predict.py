@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.linalg.triangle import solve_lower
 from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.mixture.records import K_USED
@@ -50,7 +50,7 @@ def blank_view(n: int, D: int) -> View:
     return View(rows[0], rows[1], rows[2], more[:n], more[n], more[n + 1])
 
 
-@step
+@inlined
 def locate(T: Array, K: int, centre: Array, features: Features, view: View) -> None:
     """Write m, v and G of every component in use and of the unseen."""
     m, v, G, x, D = view.m, view.v, view.G, view.x, features.unit.shape[0]
@@ -86,7 +86,7 @@ def locate(T: Array, K: int, centre: Array, features: Features, view: View) -> N
     solve_lower(centre, g, D)
 
 
-@step
+@inlined
 def squared_length(g: Array) -> float:
     """Sum of squares."""
     total = 0.0
@@ -95,7 +95,7 @@ def squared_length(g: Array) -> float:
     return total
 
 
-@step
+@inlined
 def draw_squared_sticks(gamma: float, rng: Rng) -> float:
     """Sum of the squared weights of a Dirichlet process."""
     left, total = 1.0, 0.0
@@ -108,7 +108,7 @@ def draw_squared_sticks(gamma: float, rng: Rng) -> float:
     return total + left * left
 
 
-@step
+@inlined
 def draw_mean(view: View, K: int, gamma: float, rng: Rng) -> float:
     """A draw of the arm's mean reward."""
     m, v, c, G, g, _ = view
@@ -128,7 +128,7 @@ def draw_mean(view: View, K: int, gamma: float, rng: Rng) -> float:
     return mean / total + math.sqrt(own + squared_length(g)) / total * rng.standard_normal()
 
 
-@step
+@inlined
 def find_moments(view: View, K: int, gamma: float) -> tuple[float, float]:
     """Mean and standard deviation of the arm's mean reward: the moments of `draw_mean`.
 
@@ -158,7 +158,7 @@ def find_moments(view: View, K: int, gamma: float) -> tuple[float, float]:
     return mean, math.sqrt(variance)
 
 
-@step
+@inlined
 def look_at(posterior: Posterior, arm: int, view: View) -> None:
     """Write m, v, c and G of an arm for the features of the view."""
     T, K, features = posterior.components[arm], posterior.sizes[arm, K_USED], posterior.features
@@ -166,7 +166,7 @@ def look_at(posterior: Posterior, arm: int, view: View) -> None:
     local_counts(T, K, features, posterior.shared, view.x, view.c)
 
 
-@loop
+@no_refcount
 def fill_draws(posterior: Posterior, x: Array, view: View, out: Array, rng: Rng) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
     gamma, origin = posterior.shared.concentration, posterior.shared.origin
@@ -177,7 +177,7 @@ def fill_draws(posterior: Posterior, x: Array, view: View, out: Array, rng: Rng)
             out[draw, arm] = origin + draw_mean(view, posterior.sizes[arm, K_USED], gamma, rng)
 
 
-@loop
+@no_refcount
 def fill_moments(posterior: Posterior, x: Array, view: View, out: Array) -> None:
     """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied."""
     gamma, origin = posterior.shared.concentration, posterior.shared.origin
@@ -199,11 +199,11 @@ def draw_means(
     features: Array,
     x: Array,
     out: Array,
-    source: Stream,
+    handle: RngHandle,
 ) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
     view = blank_view(components.shape[2] + 1, features.shape[1])
-    fill_draws(posterior_of(components, sizes, centres, shared, features), x, view, out, generator(source))
+    fill_draws(posterior_of(components, sizes, centres, shared, features), x, view, out, rng_from(handle))
 
 
 @kernel
@@ -215,7 +215,7 @@ def moments(
     fill_moments(posterior_of(components, sizes, centres, shared, features), x, view, out)
 
 
-@step
+@inlined
 def inflate_sd_for_ties(posterior: Posterior, moments: Array) -> None:
     """Raise standard deviations to TIE_INFLATION sd / sqrt(n) where rewards are tied, which no density expects."""
     tied_sd = posterior.shared.tied_sd
@@ -225,7 +225,7 @@ def inflate_sd_for_ties(posterior: Posterior, moments: Array) -> None:
             moments[1, arm] = max(moments[1, arm], TIE_INFLATION * tied_sd / math.sqrt(max(n, 1.0)))
 
 
-@step
+@inlined
 def locate_lanes(T: Array, k: int, centre: Array, features: Features, x: Array, m: Array, v: Array, g: Array) -> None:
     """`locate` of one component in LANES contexts x (D, LANES) at once: m and v (LANES,), g (D, LANES)."""
     D, L = x.shape
@@ -260,7 +260,7 @@ def locate_lanes(T: Array, k: int, centre: Array, features: Features, x: Array, 
     solve_lanes(centre, g)
 
 
-@step
+@inlined
 def locate_unseen_lanes(centre: Array, features: Features, x: Array, m: Array, v: Array, g: Array) -> None:
     """`locate` of the unseen component in LANES contexts."""
     D, L = x.shape
@@ -275,7 +275,7 @@ def locate_unseen_lanes(centre: Array, features: Features, x: Array, m: Array, v
     solve_lanes(centre, g)
 
 
-@step
+@inlined
 def solve_lanes(F: Array, g: Array) -> None:
     """Replace every column of g by F^-1 times it."""
     D, L = g.shape

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 
 import numpy as np
 
-from polyarm.kernels._jit import expanded, kernel, record_at, step
+from polyarm.kernels._jit import expanded, inlined, kernel, record_at
 from polyarm.types import Array, IntArray
 
 
@@ -126,7 +126,7 @@ class Rewards(NamedTuple):
 class Arm(NamedTuple):
     """One arm; the first size[USED] slots are in use.  Labels stay when slots change, so rewards are not relabelled."""
 
-    T: Array  # (rows, C)
+    components: Array  # (rows, C)
     label: IntArray
     slot: IntArray
     size: IntArray
@@ -203,7 +203,7 @@ def arm_of(books: Books, arm: int, rewards: Rewards) -> Arm:
     return Arm(T, books.slots[arm, 0], books.slots[arm, 1], size, w0, rewards.data, rewards.z)
 
 
-@step
+@inlined
 def n_features(arms: Arms) -> int:
     """D."""
     return arms.features.unit.shape[0]

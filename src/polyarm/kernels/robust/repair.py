@@ -3,14 +3,14 @@
 s2  noise variance that every component starts from again
 """
 
-from polyarm.kernels._jit import kernel, loop
+from polyarm.kernels._jit import kernel, no_refcount
 from polyarm.kernels.mixture.records import K_USED, ROWS, close_slot
 from polyarm.kernels.robust.component import COUNT, MEAN, VAR, keep, recount, sxx_row, w_row
 from polyarm.kernels.robust.records import Books, Rewards
 from polyarm.types import Array, IntArray
 
 
-@loop
+@no_refcount
 def is_finite(books: Books) -> bool:
     """Whether what the arms share, every centre, and slopes and noise of every component in use are finite.
 

@@ -2,7 +2,7 @@
 
 import math
 
-from polyarm.kernels._jit import loop, step
+from polyarm.kernels._jit import inlined, no_refcount
 from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import COUNT, VAR, sxx_row, sxy_row, w_row
@@ -17,13 +17,13 @@ NOISE_LOW = 1e-6  # of s2 in units of S2 + lam2: with 10^6 rewards four digits r
 WIDEST = 100.0  # of lam2 in units of S2, in that floor: or a wrong lam2 would keep the noise up, and itself
 
 
-@step
+@inlined
 def group_of(j: int, D: int, prior: Hyperprior) -> int:
     """Scale group of feature j."""
     return 1 if prior.intercept > 0.0 and j == D - 1 else 0
 
 
-@step
+@inlined
 def set_variances(shared: Shared, features: Features, prior: Hyperprior) -> None:
     """Write L and R from lam2, rho and the columns' units."""
     D = features.unit.shape[0]
@@ -38,20 +38,20 @@ def set_variances(shared: Shared, features: Features, prior: Hyperprior) -> None
             features.part_var[j] = wide
 
 
-@step
+@inlined
 def least_noise(shared: Shared) -> float:
     """Smallest noise variance that leaves the equations solvable."""
     S2 = shared.reward_square
     return float(NOISE_LOW * (S2 + min(shared.arm_var[0] + shared.arm_var[1], WIDEST * S2)))
 
 
-@step
+@inlined
 def draw_inverse_gamma(shape: float, scale: float, rng: Rng) -> float:
     """One draw of IG(shape, scale)."""
     return scale / rng.standard_gamma(shape)
 
 
-@step
+@inlined
 def tail(ratio: float, prior: Hyperprior) -> float:
     """Prior density of a noise variance over that of IG(a, b), given its ratio to b."""
     share = prior.wild_share
@@ -61,7 +61,7 @@ def tail(ratio: float, prior: Hyperprior) -> float:
     return float(1.0 - share + share * more)
 
 
-@step
+@inlined
 def draw_shape(ratio: float, prior: Hyperprior, rng: Rng) -> float:
     """The shape, a or a', that a noise variance of this ratio to b was drawn with."""
     if prior.wild_share > 0.0 and rng.random() * tail(ratio, prior) >= 1.0 - prior.wild_share:
@@ -69,7 +69,7 @@ def draw_shape(ratio: float, prior: Hyperprior, rng: Rng) -> float:
     return float(prior.noise_shape)
 
 
-@loop
+@no_refcount
 def draw_spreads(arms: Arms, rng: Rng) -> None:
     """Draw lam2 and rho of both groups given every centre and every component's slopes."""
     shared, features, prior = arms.shared, arms.features, arms.prior
@@ -98,7 +98,7 @@ def draw_spreads(arms: Arms, rng: Rng) -> None:
             shared.part_ratio[g] = min(max(draw_inverse_gamma(shape, scale, rng), RHO_LOW), RHO_HIGH)
 
 
-@loop
+@no_refcount
 def draw_common_centre(arms: Arms, rng: Rng) -> None:
     """Draw c given the arms' centres, or given every component's slopes where arms have no centre."""
     shared, features, prior = arms.shared, arms.features, arms.prior
@@ -123,7 +123,7 @@ def draw_common_centre(arms: Arms, rng: Rng) -> None:
         features.centre[j] = mean + rng.standard_normal() / math.sqrt(precision)
 
 
-@loop
+@no_refcount
 def shift_intercepts(arms: Arms, rng: Rng) -> None:
     """Shift c and every centre's and component's intercept by one drawn amount: rewards may have a large offset."""
     shared, features = arms.shared, arms.features
@@ -149,7 +149,7 @@ def shift_intercepts(arms: Arms, rng: Rng) -> None:
             arms.components[arm, w_row(D) + last, k] += shift
 
 
-@loop
+@no_refcount
 def draw_noise_scale(arms: Arms, rng: Rng) -> None:
     """Draw b given every component's noise variance."""
     shared, prior = arms.shared, arms.prior
@@ -163,7 +163,7 @@ def draw_noise_scale(arms: Arms, rng: Rng) -> None:
     shared.noise_scale = max(drawn, 100.0 * least_noise(shared))  # so that hardly any proposed s2 is below the least
 
 
-@loop
+@no_refcount
 def draw_concentration(arms: Arms, rng: Rng) -> None:
     """Draw gamma given every arm's numbers of components and rewards (Escobar & West 1995, shared by the arms)."""
     gamma = arms.shared.concentration
@@ -179,7 +179,7 @@ def draw_concentration(arms: Arms, rng: Rng) -> None:
     arms.shared.concentration = max(rng.standard_gamma(shape) / rate, 1e-12)
 
 
-@loop
+@no_refcount
 def draw_shared(arms: Arms, rng: Rng) -> None:
     """Draw everything the arms share."""
     prior = arms.prior

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import kernel, loop, step
+from polyarm.kernels._jit import inlined, kernel, no_refcount
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.order import in_order
 from polyarm.kernels.robust.component import COUNT, VAR, squared_errors, w_row
@@ -26,7 +26,7 @@ MANY_TIES = 0.1  # share of the commonest reward from which ties are no accident
 TAME = 10.0  # gaps of more typical ones say nothing more about the scale
 
 
-@step
+@inlined
 def with_intercept(x: Array, features: Features, out: Array) -> None:
     """Write the context, its columns counted from their base, with a one after it where there is an intercept."""
     out[features.unit.shape[0] - 1] = 1.0
@@ -92,7 +92,7 @@ def tied_sd(rewards: Array) -> float:
     return float((square / n) ** 0.5)
 
 
-@step
+@inlined
 def rescale_feature(arms: Arms, j: int, factor: float) -> None:
     """Multiply every slope of column j: a first context near zero must not leave slopes that look huge ever after."""
     D = n_features(arms)
@@ -129,7 +129,7 @@ def update_units(arms: Arms, reservoir: Array, x: Array, y: float, rng: Rng) -> 
         shared.off_centre = 1.0 if is_off_centre(shared, arms.features, prior) else 0.0
 
 
-@step
+@inlined
 def note_columns(shared: Shared, features: Features, x: Array) -> None:
     """Take a context into the columns' sums (Welford's recursion, which an offset does not spoil)."""
     shared.n_seen += 1.0
@@ -142,7 +142,7 @@ def note_columns(shared: Shared, features: Features, x: Array) -> None:
             features.n_nonzero[j] += 1.0
 
 
-@loop
+@no_refcount
 def measure_columns(arms: Arms, n_columns: int) -> None:
     """Write the columns' units, and their means and precisions for the components' locations."""
     shared, features = arms.shared, arms.features
@@ -175,7 +175,7 @@ def measure_rewards(arms: Arms, rewards: Array) -> None:
             shared.scaled = BEGIN_AGAIN
 
 
-@step
+@inlined
 def base_for(shared: Shared, features: Features, j: int) -> float:
     """Where column j should be counted from: its mean if that is far from 0 and known well enough to say so, or 0."""
     mean, sd = features.raw_mean[j], math.sqrt(features.spread[j] / shared.n_seen)
@@ -188,7 +188,7 @@ def base_for(shared: Shared, features: Features, j: int) -> float:
     return mean if abs(mean - features.base[j]) > STALE * sd else float(features.base[j])
 
 
-@step
+@inlined
 def is_off_centre(shared: Shared, features: Features, prior: Hyperprior) -> bool:
     """Whether rewards or a column should be counted from elsewhere, or everything begin again in another unit."""
     if prior.intercept > 0.0:
@@ -226,7 +226,7 @@ def recentre(books: Books, shift: Array) -> None:
     measure_columns(arms, D - 1)
 
 
-@step
+@inlined
 def moved(w: Array, shift: Array) -> float:
     """Change of an intercept when columns and rewards are counted from elsewhere."""
     last = shift.shape[0] - 1
@@ -263,7 +263,7 @@ def begin_again(books: Books, rho: Array) -> None:
             T[VAR, k] = scale / (prior.noise_shape + 0.5 * T[COUNT, k])
 
 
-@loop
+@no_refcount
 def adopt_reward_unit(arms: Arms) -> None:
     """Measure everything in the rewards' unit, once, when they first differ and so have one."""
     shared, D = arms.shared, n_features(arms)

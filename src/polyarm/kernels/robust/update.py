@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from polyarm.kernels._jit import Stream, generator, kernel, loop, step
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.mixture.forgetting import FORGOTTEN
 from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS, close_slot
 from polyarm.kernels.robust.centre import draw_centre, draw_slopes, find_centre, rebuild_arm
@@ -40,7 +40,7 @@ class Reward(NamedTuple):
     y: float
 
 
-@loop
+@no_refcount
 def redraw_arm(arms: Arms, arm: int, deep: bool, solver: Solver, rng: Rng) -> None:
     """Draw an arm's centre, then every component's slopes, then their noise variances.
 
@@ -63,7 +63,7 @@ def redraw_arm(arms: Arms, arm: int, deep: bool, solver: Solver, rng: Rng) -> No
         T[VAR, k] = max(draw_inverse_gamma(shape, scale, rng), least)
 
 
-@loop
+@no_refcount
 def rebuild_posteriors(arms: Arms, solver: Solver) -> None:
     """Bring every arm up to date with the shared values."""
     D = n_features(arms)
@@ -83,7 +83,7 @@ def rebuild(books: Books) -> None:
     rebuild_posteriors(arms, room_for(arms).solver)
 
 
-@loop
+@no_refcount
 def redraw_shared(arms: Arms, arm: int, other: int, room: Room, rng: Rng) -> None:
     """Redraw the arms that moved, draw what the arms share, and bring every arm up to date.
 
@@ -100,13 +100,13 @@ def redraw_shared(arms: Arms, arm: int, other: int, room: Room, rng: Rng) -> Non
     rebuild_posteriors(arms, room.solver)
 
 
-@loop
+@no_refcount
 def moves_of(arm: Arm, arms: Arms, n_moves: int, room: Room, rng: Rng) -> int:
     """Move rewards of an arm, at most 4 n times; return how many moves are left where no slot was free."""
     return make_moves(arm, arms, min(n_moves, 4 * arm.size[ROWS]), room, rng)
 
 
-@step
+@inlined
 def add_reward(arm: Arm, arms: Arms, reward: Reward, room: Room, rng: Rng) -> None:
     """Write a reward to its arm's next row and seat it; a reward that had the row stays put for good.
 
@@ -115,7 +115,7 @@ def add_reward(arm: Arm, arms: Arms, reward: Reward, room: Room, rng: Rng) -> No
     size, data, features = arm.size, arm.data, arms.features
     D, i = n_features(arms), size[NEXT]
     if i < size[ROWS]:
-        keep(arm.T, arm.slot[arm.z[i]], data, i)
+        keep(arm.components, arm.slot[arm.z[i]], data, i)
     with_intercept(reward.x, features, data[i])
     data[i, D] = reward.y - arms.shared.origin
     if size[K_USED] == 0 and arms.prior.shared_centre > 0.0:
@@ -136,8 +136,8 @@ def renew_units(arms: Arms, reservoir: Array, reward: Reward, solver: Solver, rn
     return bool(arms.shared.off_centre == 0.0)
 
 
-@loop
-def take_in(
+@no_refcount
+def add_and_move(
     arms: Arms, arm: Arm, other: Arm, reward: Reward, stage: int, n_moves: tuple[int, int], room: Room, rng: Rng
 ) -> tuple[int, int]:
     """Add a reward and move others, from the stage that was reached; return the stage reached and the moves left."""
@@ -159,36 +159,36 @@ def take_in(
 
 @kernel
 def update(
-    books: Books, reward: Reward, here: Rewards, there: Rewards, stage: int, n_moves: tuple[int, int], source: Stream
+    books: Books, reward: Reward, here: Rewards, there: Rewards, stage: int, n_moves: tuple[int, int], handle: RngHandle
 ) -> tuple[int, int]:
     """Take a reward in, from the stage that was reached; return the stage reached and the moves left in it.
 
     ADD: rewards or columns must be counted from elsewhere first.  A stage with moves left: an arm has no slot free.
     Make it so and call again.  FAILED: some number is not finite.
     """
-    rng, arms = generator(source), arms_of(books)
+    rng, arms = rng_from(handle), arms_of(books)
     room = room_for(arms)
     if stage == UNITS:
         if not renew_units(arms, books.reservoir, reward, room.solver, rng):
             return ADD, n_moves[0]
         stage = ADD
     arm, other = arm_of(books, reward.arm, here), arm_of(books, reward.other, there)
-    stage, left = take_in(arms, arm, other, reward, stage, n_moves, room, rng)
+    stage, left = add_and_move(arms, arm, other, reward, stage, n_moves, room, rng)
     return FAILED if stage == DONE and not is_finite(books) else stage, left
 
 
 @kernel
-def random_moves(books: Books, rewards: Rewards, arm: int, n_moves: int, source: Stream) -> int:
+def random_moves(books: Books, rewards: Rewards, arm: int, n_moves: int, handle: RngHandle) -> int:
     """Move rewards of an arm; return how many moves are left where no slot was free."""
     arms = arms_of(books)
-    return moves_of(arm_of(books, arm, rewards), arms, n_moves, room_for(arms), generator(source))
+    return moves_of(arm_of(books, arm, rewards), arms, n_moves, room_for(arms), rng_from(handle))
 
 
 @kernel
-def redraw(books: Books, arm: int, source: Stream) -> bool:
+def redraw(books: Books, arm: int, handle: RngHandle) -> bool:
     """Redraw an arm and what the arms share; tell if all is finite."""
     arms = arms_of(books)
-    redraw_shared(arms, arm, arm, room_for(arms), generator(source))
+    redraw_shared(arms, arm, arm, room_for(arms), rng_from(handle))
     return is_finite(books)
 
 

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import kernel, step
+from polyarm.kernels._jit import inlined, kernel
 from polyarm.types import Array
 
 
@@ -34,7 +34,7 @@ def rotate_in(R: Array, row: Array) -> None:
                 row[j] = c * row[j] - s * old
 
 
-@step
+@inlined
 def n_absorbed(R: Array) -> float:
     """Rewards, perhaps faded to a soft count, that were absorbed for good."""
     return R[R.shape[0] - 1, 0]
@@ -48,8 +48,8 @@ def absorb(R: Array, row: Array) -> None:
 
 
 @kernel
-def fade(R: Array, root: Array, share: float) -> None:
-    """Let only a share of the rewards' information remain: R'R becomes share R'R + (1 - share) root'root."""
+def fade(R: Array, R0: Array, share: float) -> None:
+    """Let only a share of the rewards' information remain: R'R becomes share R'R + (1 - share) R0'R0."""
     m = R.shape[0]
     left = share * n_absorbed(R)
     for i in range(m):
@@ -58,7 +58,7 @@ def fade(R: Array, root: Array, share: float) -> None:
     for i in range(m):
         row = np.zeros(m)
         for j in range(i, m):
-            row[j] = math.sqrt(1.0 - share) * root[i, j]
+            row[j] = math.sqrt(1.0 - share) * R0[i, j]
         rotate_in(R, row)
     R[m - 1, 0] = left
 

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from polyarm.kernels import _jit
-from polyarm.kernels._jit import generator, kernel, stream
+from polyarm.kernels._jit import kernel, rng_from, rng_handle
 from polyarm.types import Rng
 
 
 @kernel
-def draw(source: _jit.Stream) -> float:
-    return generator(source).random()
+def draw(handle: _jit.RngHandle) -> float:
+    return rng_from(handle).random()
 
 
 def test_many_threads_with_many_generators(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each draws what its generator would draw, and nobody trips over the table of known ones."""
-    monkeypatch.setattr(_jit, "STREAMS_KEPT", 3)
+    monkeypatch.setattr(_jit, "HANDLES_KEPT", 3)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     failures: list[BaseException] = []
@@ -27,7 +27,7 @@ def test_many_threads_with_many_generators(monkeypatch: pytest.MonkeyPatch) -> N
         try:
             for seed in range(first, first + 400):
                 rng: Rng = np.random.default_rng(seed)
-                assert draw(stream(rng)) == np.random.default_rng(seed).random()
+                assert draw(rng_handle(rng)) == np.random.default_rng(seed).random()
         except BaseException as error:  # noqa: BLE001  whatever it is, the test must hear of it
             failures.append(error)
 
@@ -40,4 +40,4 @@ def test_many_threads_with_many_generators(monkeypatch: pytest.MonkeyPatch) -> N
     finally:
         sys.setswitchinterval(interval)
     assert not failures
-    assert len(_jit._streams) <= 3 + len(threads)
+    assert len(_jit._handles) <= 3 + len(threads)
