@@ -32,8 +32,8 @@ def small(name: str) -> dict[str, Any]:
     steps, and live it rounds in another order than in a batch; at 0.01 it does not get that far here.
     Its usual rate has a test of its own, round by round from the same state.
     """
-    bayesian = {"initial_training_steps": 6} if name.startswith("bnn") else {}
-    return {"training_steps": 6, **bayesian, **({"learning_rate": 0.01} if name == "bnn-alpha" else {})}
+    bayesian = {"initial_training_steps": 3} if name.startswith("bnn") else {}
+    return {"training_steps": 3, **bayesian, **({"learning_rate": 0.01} if name == "bnn-alpha" else {})}
 
 
 def play(policy: Any, world: World, rng: np.random.Generator, horizon: int = T) -> tuple[list[int], Any]:
