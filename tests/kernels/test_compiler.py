@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from numba import typeof
+from numba.core.errors import TypingError
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, plain, rng_from, rng_handle
 from polyarm.kernels.order import in_order, place_of_greatest, place_of_least
@@ -41,7 +43,26 @@ def test_a_kernel_of_kernels_equals_its_plain_twin_and_has_one_part_for_both_boo
     assert not parts[1].signatures  # nothing of its own until Python calls it
 
 
-def test_python_can_call_a_step_too() -> None:
+@kernel
+def greatest(x: Any, y: Any) -> Any:
+    return max(x, y)
+
+
+@kernel
+def length_of_a_number(x: float) -> int:
+    return len(x)  # type: ignore[arg-type]
+
+
+def test_what_numba_found_out_is_remembered_by_type_and_mistakes_are_found_again() -> None:
+    assert [type(greatest(*pair)) for pair in ((1, 2), (1, 2.5), (1.5, 2.5), (np.float32(1), 2))] == [int, *[float] * 3]
+    wrong: Any = length_of_a_number
+    for _ in range(2):
+        with pytest.raises(TypingError, match="len"):
+            wrong(1.0)
+    assert "resolve_function_type" not in vars(wrong.targetdescr.typing_context)  # others find things out as ever
+
+
+def test_python_can_call_an_inlined_kernel_too() -> None:
     assert scaled(3.0, True) == 6.0
     assert scaled(np.float64(3.0), False) == 3.0
 

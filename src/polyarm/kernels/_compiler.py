@@ -7,7 +7,8 @@ they use of its own (a gamma draw, `max`) anew for each set of flags.  The numbe
 the default policy takes less than half the time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -20,7 +21,7 @@ from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import DumpParforDiagnostics, InlineOverloads
-from numba.core.types import unliteral  # type: ignore[attr-defined]
+from numba.core.types import Dispatcher, unliteral  # type: ignore[attr-defined]
 from numba.core.typing import make_concrete_template
 from numba.core.untyped_passes import (
     DeadBranchPrune,
@@ -86,6 +87,38 @@ class SharedFlags(Flags):  # type: ignore[misc]
         return self is other or (isinstance(other, SharedFlags) and self._key == other._key)
 
 
+_calls: dict[Any, Any] = {}
+
+
+@contextmanager
+def remembered_calls(context: Any) -> Iterator[Any]:
+    """Within it, what a function of Numba's makes of arguments of some types is found out once per process.
+
+    A product of two floats goes through twenty templates, each of which says why it will not do.  Kernels are compiled
+    under Numba's lock, so that nobody else meets the context meanwhile.
+    """
+    inside, find = "resolve_function_type" in vars(context), type(context).resolve_function_type
+
+    def found(function: Any, args: Any, kws: Any) -> Any:
+        if kws or isinstance(function, (Dispatcher, str)):
+            return find(context, function, args, kws)
+        key = function, tuple(args)
+        if key not in _calls:
+            signature = find(context, function, args, kws)
+            if signature is None:
+                return None
+            _calls[key] = signature
+        return _calls[key]
+
+    if not inside:
+        context.resolve_function_type = found
+    try:
+        yield context
+    finally:
+        if not inside:
+            del context.resolve_function_type
+
+
 class KernelPasses(CompilerBase):  # type: ignore[misc]
     """Numba's passes less those for what kernels do without: closures, raises, `with`, arguments that may be None."""
 
@@ -133,17 +166,18 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.nrt = True
         flags.forceinline = False
         context = self.targetdescr.target_context
-        return compile_extra(
-            self.targetdescr.typing_context,
-            context,
-            self.py_func,
-            args=types,
-            return_type=None,
-            flags=flags.frozen(),
-            locals={},
-            library=Part(context.codegen(), self.py_func.__qualname__),
-            pipeline_class=self.pipeline_class,
-        )
+        with remembered_calls(self.targetdescr.typing_context) as typing_context:
+            return compile_extra(
+                typing_context,
+                context,
+                self.py_func,
+                args=types,
+                return_type=None,
+                flags=flags.frozen(),
+                locals={},
+                library=Part(context.codegen(), self.py_func.__qualname__),
+                pipeline_class=self.pipeline_class,
+            )
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         part = self.part(tuple(args))
