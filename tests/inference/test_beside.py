@@ -15,15 +15,14 @@ from polyarm.inference import links as links_engine
 from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState
 from polyarm.inference.door import copied, equal
 from polyarm.inference.generalized import gamma_shape
-from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, Found
 from polyarm.inference.links import DISPERSIONS, MARK_GUESS, LinkModels, LinkState, Reward, is_due
-from polyarm.kernels import amounts, generalized, links, sticks, tally
+from polyarm.kernels import amounts, generalized, links, sticks
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, OFF, ON, ORIGIN, STATUS
 from polyarm.kernels.links import ALIVE, COUNTS, DISPERSION, FAMILIES, LEVEL, MARKS
-from polyarm.kernels.robust import update as robust
 from polyarm.models import JumpMixture, StudentMixture
 from polyarm.models.objectives import MEAN, ProbabilityAbove
-from tests.inference.learning import Listen, engine
+from polyarm.types import Array
+from tests.inference.learning import Listen
 
 X = np.array([0.8])
 BASE = StudentMixture(np.ones(1), np.array([4.0]), np.array([3.0]), np.array([2.0]))
@@ -258,24 +257,53 @@ def test_draws_of_links_are_of_the_model_that_is_drawn() -> None:
                 assert above[row, arm] == pytest.approx(1.0 - p[:first].sum(), abs=1e-9)
 
 
+WEIGHTS = [(0.25, 0.35, 0.4), (0.0, 0.6, 0.4), (0.5, 0.0, 0.5), (0.5, 0.5, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("base", ["smooth", "jumps"])
-def test_the_predictive_of_links_is_the_sum_of_the_models(base: str) -> None:
+def test_the_predictive_of_links_is_the_sum_of_the_models(base: str, weights: tuple[float, float, float]) -> None:
     models = LinkModels(2, 1)
     state = marked(models, stars(40))
-    state.weights[:] = 0.25, 0.35, 0.4
+    state.weights[:] = weights
+    other, counts, marks = weights
     own: Any = BASE if base == "smooth" else JumpMixture(np.array([2.0, 7.5]), np.array([0.5, 0.3]), BASE)
     found = models.predictive(state, X, 1, own, np.array([1.0, 2.0]))
     p = np.zeros((FAMILIES, 40))
     for family in range(FAMILIES):
         links.probabilities(state.models, family, 1, X, p[family])
     for value in range(12):
-        wanted = 0.35 * p[COUNTS, value] + (0.4 * p[MARKS, value - 1] if 1 <= value <= 5 else 0.0)
-        wanted += 0.25 * 0.5 if base == "jumps" and value == 2 else 0.0
+        wanted = counts * p[COUNTS, value] + (marks * p[MARKS, value - 1] if 1 <= value <= 5 else 0.0)
+        wanted += other * 0.5 if base == "jumps" and value == 2 else 0.0
         assert found.probability(float(value)) == pytest.approx(wanted, rel=1e-6, abs=2e-8)
-    assert found.probability(7.5) == pytest.approx(0.25 * 0.3 if base == "jumps" else 0.0)
+    assert found.probability(7.5) == pytest.approx(other * 0.3 if base == "jumps" else 0.0)
     assert found.rest is BASE
-    assert found.weights.sum() == pytest.approx(1.0 - 0.25 * (1.0 if base == "smooth" else 0.2), abs=1e-9)
+    assert found.weights.sum() == pytest.approx(1.0 - other * (1.0 if base == "smooth" else 0.2), abs=1e-9)
     assert found.weights.min() > 1e-9
+    chosen = models._models(state, 500, np.random.default_rng(0))
+    assert set(chosen.tolist()) == {number for number, weight in enumerate(weights) if weight > 0}
+
+
+def test_values_of_counts_go_to_twice_the_highest_and_twenty_on_and_marks_from_the_lowest_to_the_highest() -> None:
+    models = LinkModels(2, 1)
+    state = marked(models, [reward._replace(value=0.5 * reward.value) for reward in stars(40)])
+    np.testing.assert_allclose(models.values(state, MARKS), [0.5, 1.0, 1.5, 2.0, 2.5])
+    np.testing.assert_allclose(models.values(state, COUNTS), 0.5 * np.arange(2 * 5 + 20))
+
+
+@pytest.mark.parametrize(("value", "below"), [(0.0, True), (-1.0, True), (6.0, False), (8.0, False)])
+def test_a_longer_scale_has_its_new_cut_points_where_the_new_mark_is(
+    monkeypatch: pytest.MonkeyPatch, value: float, below: bool
+) -> None:
+    models, rewards = LinkModels(2, 1), stars(60)
+    state = marked(models, rewards)
+    before, moved = state.models.cuts.copy(), list[Array]()
+    monkeypatch.setattr(LinkModels, "_move_cuts", lambda self, state: moved.append(state.models.cuts.copy()))
+    models.learnt(state, Reward(1, X, value), 61, True, partial(list, rewards))
+    (cuts,) = moved
+    assert len(cuts) == 4 + round(abs(value - (1.0 if below else 5.0)))
+    assert (np.diff(cuts) > 0).all()
+    np.testing.assert_array_equal(cuts[-4:] if below else cuts[:4], before)
 
 
 def test_a_new_arm_changes_nothing_for_the_others() -> None:
@@ -381,89 +409,3 @@ def test_amounts_end_where_one_is_none() -> None:
         if status == OFF:
             assert equal(after, model.init(OFF))
             assert equal(model.learnt(after, rewards[0], 22, np.zeros(1), partial(list, rewards)), after)
-
-
-@pytest.mark.parametrize("memory", [None, 12])
-@pytest.mark.parametrize("kind", ["continuous", "clicks", "purchases", "counts"])
-def test_the_past_fades_once_in_every_part(listen: Listen, kind: str, memory: int | None) -> None:
-    """Eight times in a half-life: tally, links, amounts, sticks and the rest, each where it is in use."""
-    heard = {
-        "tally": listen(tally, "fade"),
-        "links": listen(links, "forget"),
-        "amounts": listen(amounts, "forget"),
-        "sticks": listen(sticks, "forget"),
-        "rest": listen(robust, "forget"),
-    }
-    kinds, rng = engine(half_life=16.0, memory=memory), np.random.default_rng(0)
-    state = kinds.init()
-    for n in range(1, 61):
-        smooth = float(np.exp(rng.standard_normal()))
-        y = {
-            "continuous": smooth,
-            "clicks": float(rng.random() < 0.3),
-            "purchases": smooth if n % 2 else 0.0,
-            "counts": float(rng.poisson(9.0)),
-        }[kind]
-        for calls in heard.values():
-            calls.clear()
-        before, state = state.values, kinds.update(state, rng.standard_normal(1), n % 2, y, rng)
-        with_kinds, on = len(state.values) > 0, state.amounts.model.level[STATUS] == ON
-        if before.tolist() != state.values.tolist():
-            continue  # what is learnt anew has not faded yet
-        alone = not with_kinds and state.rest.n_rewards % 2 == 0  # then it counts its own steps
-        due = {
-            "tally": n % 2 == 0,
-            "links": n % 2 == 0,
-            "amounts": n % 2 == 0 and on,
-            "sticks": n % 2 == 0 and with_kinds,
-            "rest": alone or (n % 2 == 0 and with_kinds and state.rest_is == MIXTURE),
-        }
-        for name, calls in heard.items():
-            assert len(calls) == due[name], (n, name)
-            assert {arguments[-1] for arguments, _ in calls} <= {0.5 ** (2 / 16)}
-    assert with_kinds == (kind in ("clicks", "purchases"))
-    assert on == (kind == "purchases")
-
-
-def test_other_kinds_are_learnt_with_less_work_where_rewards_are_many(listen: Listen) -> None:
-    calls, moves = listen(robust, "update"), listen(robust, "random_moves")
-    for n, work in ((64, (8, 4)), (65, (4, 0))):
-        kinds, rng = engine(), np.random.default_rng(0)
-        rewards = [Reward(k % 2, rng.standard_normal(1), float(k + rng.random())) for k in range(n)]
-        zeros = [Reward(k % 2, X, 0.0) for k in range(3)]
-        calls.clear()
-        moves.clear()
-        rest = kinds._rest_of([*rewards, *zeros], Found((0.0,), MIXTURE, 0.0), rng)
-        assert rest.n_rewards == n  # what is of a kind is none of the rest's
-        assert {arguments[5] for arguments, _ in calls if arguments[4] == robust.UNITS} == {work}
-        assert [arguments[2:4] for arguments, _ in moves if arguments[3] == 8] == [(0, 8), (1, 8)]  # one more round
-    for rest_is in (UNKNOWN, CONSTANT):
-        assert kinds._rest_of(rewards, Found((0.0,), rest_is, 0.0), rng).n_rewards == 0
-    moves.clear()
-    assert kinds._rest_of(zeros, Found((0.0,), MIXTURE, 0.0), rng).n_rewards == 0
-    assert moves == []
-
-
-def test_rewards_of_all_arms_are_told_in_turn() -> None:
-    """Of arms with other numbers of rewards, each spread evenly over the time that all took."""
-    kinds, rng = engine(3), np.random.default_rng(0)
-    arms = [0] * 6 + [1] * 3 + [2]
-    state = kinds.init()
-    for n, arm in enumerate(arms):
-        state = kinds.update(state, rng.standard_normal(1), arm, float(n) + 0.37 * rng.random(), rng)
-    told = kinds._kept(state)
-    assert [reward.arm for reward in told] == [0, 1, 0, 0, 1, 2, 0, 0, 1, 0]
-    assert [int(reward.value) for reward in told] == [0, 6, 1, 2, 7, 9, 3, 4, 8, 5]
-
-
-def test_values_seen_are_told_to_the_last_bit_however_far_they_were_shifted() -> None:
-    kinds, rng = engine(), np.random.default_rng(0)
-    state = kinds.init()
-    for n in range(30):
-        value = 1e6 + 0.1 * float(rng.integers(900))
-        state = kinds.update(state, rng.standard_normal(1), n % 2, value, rng)
-    assert state.rest.shared.origin != 0.0
-    assert len(state.values) == 0
-    held = set(state.tally[: int(state.seen[tally.USED]), tally.VALUE])
-    told = {reward.value for reward in kinds._kept(state)}
-    assert len(told & held) == len(held)

@@ -1,0 +1,220 @@
+"""The engine of every kind of reward at work: what fades when, what is learnt anew, and who is told what."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyarm.inference import KindsEngine, RobustEngine
+from polyarm.inference import amounts as amounts_engine
+from polyarm.inference import links as links_engine
+from polyarm.inference.amounts import AmountModel
+from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, Found
+from polyarm.inference.links import LinkModels, Reward
+from polyarm.kernels import amounts, links, sticks, tally
+from polyarm.kernels.amounts import ON, STATUS
+from polyarm.kernels.links import MARKS
+from polyarm.kernels.robust import update as robust
+from polyarm.models import LogisticSticks, RobustMixture
+from polyarm.models.objectives import ProbabilityAbove
+from tests.inference.learning import Listen, engine
+
+X = np.array([0.8])
+
+
+@pytest.mark.parametrize("memory", [None, 12])
+@pytest.mark.parametrize("kind", ["continuous", "clicks", "purchases", "counts"])
+def test_the_past_fades_once_in_every_part(listen: Listen, kind: str, memory: int | None) -> None:
+    """Eight times in a half-life: tally, links, amounts, sticks and the rest, each where it is in use."""
+    heard = {
+        "tally": listen(tally, "fade"),
+        "links": listen(links, "forget"),
+        "amounts": listen(amounts, "forget"),
+        "sticks": listen(sticks, "forget"),
+        "rest": listen(robust, "forget"),
+    }
+    kinds, rng = engine(half_life=16.0, memory=memory), np.random.default_rng(0)
+    state = kinds.init()
+    for n in range(1, 61):
+        smooth = float(np.exp(rng.standard_normal()))
+        y = {
+            "continuous": smooth,
+            "clicks": float(rng.random() < 0.3),
+            "purchases": smooth if n % 2 else 0.0,
+            "counts": float(rng.poisson(9.0)),
+        }[kind]
+        for calls in heard.values():
+            calls.clear()
+        before, state = state.values, kinds.update(state, rng.standard_normal(1), n % 2, y, rng)
+        with_kinds, on = len(state.values) > 0, state.amounts.model.level[STATUS] == ON
+        if before.tolist() != state.values.tolist():
+            continue  # what is learnt anew has not faded yet
+        alone = not with_kinds and state.rest.n_rewards % 2 == 0  # then it counts its own steps
+        due = {
+            "tally": n % 2 == 0,
+            "links": n % 2 == 0,
+            "amounts": n % 2 == 0 and on,
+            "sticks": n % 2 == 0 and with_kinds,
+            "rest": alone or (n % 2 == 0 and with_kinds and state.rest_is == MIXTURE),
+        }
+        for name, calls in heard.items():
+            assert len(calls) == due[name], (n, name)
+            assert {arguments[-1] for arguments, _ in calls} <= {0.5 ** (2 / 16)}
+    assert with_kinds == (kind in ("clicks", "purchases"))
+    assert on == (kind == "purchases")
+
+
+def test_other_kinds_are_learnt_with_less_work_where_rewards_are_many(listen: Listen) -> None:
+    calls, moves = listen(robust, "update"), listen(robust, "random_moves")
+    for n, work in ((64, (8, 4)), (65, (4, 0))):
+        kinds, rng = engine(), np.random.default_rng(0)
+        rewards = [Reward(k % 2, rng.standard_normal(1), float(k + rng.random())) for k in range(n)]
+        zeros = [Reward(k % 2, X, 0.0) for k in range(3)]
+        calls.clear()
+        moves.clear()
+        rest = kinds._rest_of([*rewards, *zeros], Found((0.0,), MIXTURE, 0.0), rng)
+        assert rest.n_rewards == n  # what is of a kind is none of the rest's
+        assert {arguments[5] for arguments, _ in calls if arguments[4] == robust.UNITS} == {work}
+        assert [arguments[2:4] for arguments, _ in moves if arguments[3] == 8] == [(0, 8), (1, 8)]  # one more round
+    for rest_is in (UNKNOWN, CONSTANT):
+        assert kinds._rest_of(rewards, Found((0.0,), rest_is, 0.0), rng).n_rewards == 0
+    moves.clear()
+    assert kinds._rest_of(zeros, Found((0.0,), MIXTURE, 0.0), rng).n_rewards == 0
+    assert moves == []
+
+
+def test_rewards_of_all_arms_are_told_in_turn() -> None:
+    """Of arms with other numbers of rewards, each spread evenly over the time that all took."""
+    kinds, rng = engine(3), np.random.default_rng(0)
+    arms = [0] * 6 + [1] * 3 + [2]
+    state = kinds.init()
+    for n, arm in enumerate(arms):
+        state = kinds.update(state, rng.standard_normal(1), arm, float(n) + 0.37 * rng.random(), rng)
+    told = kinds._kept(state)
+    assert [reward.arm for reward in told] == [0, 1, 0, 0, 1, 2, 0, 0, 1, 0]
+    assert [int(reward.value) for reward in told] == [0, 6, 1, 2, 7, 9, 3, 4, 8, 5]
+
+
+def test_values_seen_are_told_to_the_last_bit_however_far_they_were_shifted() -> None:
+    kinds, rng = engine(), np.random.default_rng(0)
+    state = kinds.init()
+    for n in range(30):
+        value = 1e6 + 0.1 * float(rng.integers(900))
+        state = kinds.update(state, rng.standard_normal(1), n % 2, value, rng)
+    assert state.rest.shared.origin != 0.0
+    assert len(state.values) == 0
+    held = set(state.tally[: int(state.seen[tally.USED]), tally.VALUE])
+    told = {reward.value for reward in kinds._kept(state)}
+    assert len(told & held) == len(held)
+
+
+def bought(n: int, seed: int = 0) -> list[Reward]:
+    """Nothing, or a whole amount."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 1))
+    amounts = np.ceil(8 * np.exp(0.6 * x[:, 0] + 0.5 * rng.standard_normal(n)))
+    values = np.where(rng.random(n) < 0.4, 0.0, amounts)
+    return [Reward(k % 2, row, float(y)) for k, (row, y) in enumerate(zip(x, values, strict=True))]
+
+
+def test_models_are_judged_by_what_they_said_before_the_reward(listen: Listen) -> None:
+    """Links by the probability of the reward's cell under all else, amounts by the mean of the rest; both are told
+    how many rewards and amounts there have been."""
+    judged, paid_for = listen(LinkModels, "judge"), listen(AmountModel, "judge")
+    learnt, earned = listen(LinkModels, "learnt"), listen(AmountModel, "learnt")
+    kinds, rng, rewards = engine(), np.random.default_rng(0), bought(70)
+    state, together = kinds.init(), 0
+    for n, (arm, x, y) in enumerate(rewards, 1):
+        for calls in (judged, paid_for, learnt, earned):
+            calls.clear()
+        on, amounts_on = links_engine.is_on(state.links), amounts_engine.is_on(state.amounts)
+        together += on and amounts_on and len(state.values) > 0
+        if on:
+            law: Any = kinds._own_predictive(state, x, arm)
+            cell = float(law.cdf(y + 0.5) - law.cdf(y - 0.5))
+        is_kind = bool((state.values == y).any())
+        mean = float(kinds.rest.moments(state.rest, x)[0, arm])
+        before, state = state, kinds.update(state, x, arm, y, rng)
+        assert len(judged) == on
+        assert len(paid_for) == (amounts_on and not is_kind)
+        for calls in (judged, paid_for):
+            for arguments, _ in calls:
+                assert arguments[2] == Reward(arm, x, y)
+        if on:
+            assert judged[0][0][3] == pytest.approx(cell, rel=1e-6, abs=1e-12)
+        if paid_for:
+            assert paid_for[0][0][3] == pytest.approx(mean, rel=1e-12)
+        ((_, _, reward, count, many, kept), _) = learnt[0]
+        told = {each.value for each in rewards[:n]}
+        assert (reward.value, count, many) == (y, n, len(told) > 3)
+        assert sorted(each.value for each in kept()) == sorted(each.value for each in rewards[:n])
+        if earned and before.values.tolist() == state.values.tolist():
+            ((_, _, reward, count, values, kept), _) = earned[0]
+            amounts_so_far = sorted(each.value for each in rewards[:n] if each.value not in state.values)
+            assert (reward.value, count) == (y, len(amounts_so_far))
+            assert values is state.values
+            assert sorted(each.value for each in kept()) == amounts_so_far
+    assert together > 20
+
+
+def test_all_models_at_once_are_one_distribution() -> None:
+    kinds, rng = engine(), np.random.default_rng(0)
+    state = kinds.init()
+    for arm, x, y in bought(120):
+        state = kinds.update(state, x, arm, y, rng)
+    assert state.links.weights[1 + MARKS] == 0.0  # too many values for marks
+    state.links.weights[:] = 0.6, 0.4, 0.0
+    state.amounts.weights[:] = 0.4, 0.6
+    mean, sd = kinds.moments(state, X)
+    draws = kinds.draw_means(state, X, 20_000, rng)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / math.sqrt(20_000))
+    assert (draws.std(axis=0) <= 1.02 * sd).all()  # where rewards are equal, moments are wider than draws
+    assert (draws.std(axis=0) >= 0.9 * sd).all()
+    np.testing.assert_allclose(kinds.moments_many(state, np.stack([X, -X]))[0], [mean, sd])
+    for arm in range(2):
+        law: Any = kinds.predictive(state, X, arm)
+        assert law.mean() == pytest.approx(mean[arm], rel=1e-3)
+        above = kinds.draw_objectives(state, X, ProbabilityAbove(5.5), 4000, rng)[:, arm].mean()
+        assert above == pytest.approx(1 - float(law.cdf(5.5)), abs=0.02)
+
+
+def test_sticks_begin_in_the_middle_of_their_prior() -> None:
+    prior = LogisticSticks(3, 2, arm_shape=(1.1, 1.2), arm_scale=(1.3, 1.4), wide=(1.5, 1.6), most=(1.7, 1.8))
+    rest = RobustEngine(RobustMixture(3, 2), 8, 4)
+    kinds = KindsEngine(rest, prior)
+    assert kinds._hyperprior.tolist() == [1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8]
+    columns = np.arange(18.0).reshape(6, 3)
+    made = kinds._sticks(2, columns)
+    np.testing.assert_allclose(made.shared[:, 1], [[1.3 / 1.1, 1.3 / 1.1, 1.4 / 1.2]] * 2)
+    assert made.guess[:, 1].tolist() == [[1.0] * 3] * 2
+    for zero in (made.shared[:, 0], made.guess[:, 0], made.sums, made.kept, made.fits, made.sizes):
+        assert not zero.any()
+    assert made.columns is columns
+    assert made.sums is not made.kept
+    for memory, rows in ((None, 16), (5, 5), (40, 16)):
+        least = KindsEngine(RobustEngine(RobustMixture(3, 2), memory=memory))
+        assert [part.shape for part in least._no_rewards(2)] == [(rows, 2 + 3 + 4)] * 3
+        assert [part.shape for part in least._no_rewards(0)] == [(0, 5)] * 3
+    assert (kinds._still.half_life, kinds._still.moves, kinds._still.other_arm_moves) == (None, 8, 4)
+    assert (kinds._quick.half_life, kinds._quick.moves, kinds._quick.other_arm_moves) == (None, 4, 0)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "clicks", "purchases"])
+def test_another_round_moves_every_arm(listen: Listen, kind: str) -> None:
+    """Rewards of the rest where there is one, sticks where there are kinds."""
+    moves, redraws, visits = listen(robust, "random_moves"), listen(robust, "redraw"), listen(sticks, "visits")
+    kinds, rng = engine(3), np.random.default_rng(0)
+    state = kinds.init()
+    for n in range(30):
+        smooth = float(np.exp(rng.standard_normal()))
+        y = {"continuous": smooth, "clicks": float(n % 3 == 0), "purchases": smooth if n % 2 else 0.0}[kind]
+        state = kinds.update(state, rng.standard_normal(1), n % 3, y, rng)
+    for calls in (moves, redraws, visits):
+        calls.clear()
+    kinds.refresh(state, rng)
+    rest = kind != "clicks"
+    assert [arguments[2:4] for arguments, _ in moves] == [(arm, 8) for arm in range(3) if rest]
+    assert [arguments[1] for arguments, _ in redraws] == [arm for arm in range(3) if rest]
+    wanted = [] if kind == "continuous" else [(arm, 32, 1) for arm in range(3)]
+    assert [arguments[2:5] for arguments, _ in visits] == wanted
