@@ -220,10 +220,10 @@ def test_calibration_ranks_are_uniform(concentration: float, discount: float) ->
 
 
 SBC_BUGS = [
-    pytest.param(4.0, 0.0, 1, 500, sweep_once, draw_mean_with_one_atom, id="one-atom tail"),
-    pytest.param(2.0, 0.0, 2, 1500, sweep_once, paper_draw, id="the paper's draw"),
-    pytest.param(1.0, 0.0, 6, 600, DIAGONAL, draw_mean, id="diagonal-only scale"),
-    pytest.param(0.7, 0.3, 6, 500, UNDISCOUNTED, draw_mean, id="missing discount"),
+    pytest.param(4.0, 0.0, 1, 400, sweep_once, draw_mean_with_one_atom, id="one-atom tail"),
+    pytest.param(4.0, 0.0, 1, 400, sweep_once, paper_draw, id="the paper's draw"),
+    pytest.param(1.0, 0.0, 3, 700, DIAGONAL, draw_mean, id="diagonal-only scale"),
+    pytest.param(0.7, 0.3, 6, 400, UNDISCOUNTED, draw_mean, id="missing discount"),
 ]
 
 

@@ -42,9 +42,9 @@ def model_of(discount: float, shared_concentration: float, shared_discount: floa
 
 
 def sticks(concentration: float, discount: float, rng: Rng) -> Array:
-    """Weights of a Pitman-Yor process; the last thousandth, where two of ten rewards hardly ever meet, is one atom."""
+    """Weights of a Pitman-Yor process; the last 0.003, where two of ten rewards hardly ever meet, is one atom."""
     weights, left = np.empty(0), 1.0
-    while left > 1e-3:
+    while left > 3e-3:
         j = len(weights) + np.arange(1, 17 + len(weights))
         stays = left * np.cumprod(1 - rng.beta(1 - discount, concentration + j * discount))
         weights, left = np.append(weights, -np.diff(stays, prepend=left)), stays[-1]

@@ -1,5 +1,6 @@
 """Simulation-based calibration (Talts et al. 2018) of posterior draws of quantiles and shortfalls."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,21 +21,25 @@ from tests.statistics.test_robust_calibration import model_with
 N_REWARDS, N_RANKS = 20, 10
 OBJECTIVES: dict[str, Objective] = {str(o): o for o in (Quantile(0.1), Quantile(0.8), ExpectedShortfall(0.2))}
 Draw = Callable[[Any, Any, Array, Objective, Rng], float]
+Histograms = dict[str, IntArray]
 
 
 def drawn(engine: Any, state: Any, x: Array, objective: Objective, rng: Rng) -> float:
     return float(engine.draw_objectives(state, x, objective, 1, rng)[0, 0])
 
 
-def histogram(ranks: list[int]) -> IntArray:
-    return np.asarray(np.bincount(ranks, minlength=N_RANKS), dtype=np.int64)
+def histograms(draws: list[Array], truths: list[list[float]]) -> Histograms:
+    """How often the truth has each rank among the draws (N_RANKS - 1, n_objectives), for every objective."""
+    ranks = np.array([(drawn < truth).sum(axis=0) for drawn, truth in zip(draws, truths, strict=True)])
+    return {name: np.bincount(ranks[:, j], minlength=N_RANKS) for j, name in enumerate(OBJECTIVES)}
 
 
-def mixture_ranks(discount: float, objective: Objective, draw: Draw, n_runs: int, seed: int) -> IntArray:
-    """Rank of the truth among draws of the Gibbs engine, for mixtures drawn from the prior."""
+@functools.cache
+def mixture_ranks(discount: float, draw: Draw, n_runs: int, seed: int) -> Histograms:
+    """Ranks of the truth among draws of the Gibbs engine, for mixtures drawn from the prior."""
     rng = np.random.default_rng(seed)
     model = LinearMixture(NormalInverseGamma(2, 0.3, 2.0, 3.0, 2.0), 1.0, discount)
-    engine, found = GibbsEngine([model], Budget(40)), []
+    engine, found, true = GibbsEngine([model], Budget(40)), [], []
     for _ in range(n_runs):
         truth, state = model.sample_params(rng), engine.init()
         for _ in range(N_REWARDS):
@@ -45,31 +50,35 @@ def mixture_ranks(discount: float, objective: Objective, draw: Draw, n_runs: int
         for _ in range(N_RANKS - 1):
             for _ in range(4):
                 state = engine.sweep(state, 0, rng)
-            draws.append(draw(engine, state, x, objective, rng))
-        value = float(objective.of_mixture(truth.weights, truth.coefficients @ x, truth.noise_var))
-        found.append(int((np.array(draws) < value).sum()))
-    return histogram(found)
+            draws.append([draw(engine, state, x, objective, rng) for objective in OBJECTIVES.values()])
+        parts = truth.weights, truth.coefficients @ x, truth.noise_var
+        found.append(np.array(draws))
+        true.append([float(objective.of_mixture(*parts)) for objective in OBJECTIVES.values()])
+    return histograms(found, true)
 
 
-def linear_ranks(objective: Objective, n_runs: int, seed: int) -> IntArray:
+@functools.cache
+def linear_ranks(n_runs: int, seed: int) -> Histograms:
     rng = np.random.default_rng(seed)
     model = LinearGaussian(NormalInverseGamma(2, 0.3, 2.0, 3.0, 2.0))
-    engine, found = ConjugateEngine([model]), []
+    engine, found, true = ConjugateEngine([model]), [], []
     for _ in range(n_runs):
         truth, state = model.sample_params(rng), engine.init()
         for _ in range(5):
             x = rng.standard_normal(2)
             state = engine.update(state, x, 0, model.sample_reward(truth, x, rng), rng)
         x = rng.standard_normal(2)
-        draws = engine.draw_objectives(state, x, objective, N_RANKS - 1, rng)[:, 0]
-        value = float(objective.of_mixture([1.0], [truth.weights @ x], [truth.noise_var]))
-        found.append(int((draws < value).sum()))
-    return histogram(found)
+        draws = [engine.draw_objectives(state, x, o, N_RANKS - 1, rng)[:, 0] for o in OBJECTIVES.values()]
+        found.append(np.array(draws).T)
+        parts = [1.0], [truth.weights @ x], [truth.noise_var]
+        true.append([float(objective.of_mixture(*parts)) for objective in OBJECTIVES.values()])
+    return histograms(found, true)
 
 
-def robust_ranks(place_scale: float, objective: Objective, n_runs: int, seed: int) -> IntArray:
+@functools.cache
+def robust_ranks(place_scale: float, n_runs: int, seed: int) -> Histograms:
     model, rng = model_with(place_scale), np.random.default_rng(seed)
-    engine, found = RobustEngine(model, 40, 0, fixed_units=True), []
+    engine, found, true = RobustEngine(model, 40, 0, fixed_units=True), [], []
     for _ in range(n_runs):
         ones = np.ones(2)
         arm = model.sample_arm(ones, ones, np.zeros(3), 0.5, 1.0, rng)
@@ -86,28 +95,28 @@ def robust_ranks(place_scale: float, objective: Objective, n_runs: int, seed: in
         for _ in range(N_RANKS - 1):
             for _ in range(4):
                 state = engine.refresh(state, rng)
-            draws.append(drawn(engine, state, x, objective, rng))
-        weights = model.weights_at(truth, 0, x)
-        value = float(objective.of_mixture(weights, arm.coefficients @ np.append(x, 1.0), arm.noise_var))
-        found.append(int((np.array(draws) < value).sum()))
-    return histogram(found)
+            draws.append([drawn(engine, state, x, objective, rng) for objective in OBJECTIVES.values()])
+        found.append(np.array(draws))
+        parts = model.weights_at(truth, 0, x), arm.coefficients @ np.append(x, 1.0), arm.noise_var
+        true.append([float(objective.of_mixture(*parts)) for objective in OBJECTIVES.values()])
+    return histograms(found, true)
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.3])
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_mixtures(discount: float, name: str) -> None:
-    assert stats.chisquare(mixture_ranks(discount, OBJECTIVES[name], drawn, 400, 1)).pvalue > 1e-3
+    assert stats.chisquare(mixture_ranks(discount, drawn, 400, 1)[name]).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_one_normal(name: str) -> None:
-    assert stats.chisquare(linear_ranks(OBJECTIVES[name], 2000, 2)).pvalue > 1e-3
+    assert stats.chisquare(linear_ranks(2000, 2)[name]).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("place_scale", [0.0, 0.5])
-@pytest.mark.parametrize("name", ["quantile:0.1", "shortfall:0.2"])
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_robust_model(place_scale: float, name: str) -> None:
-    assert stats.chisquare(robust_ranks(place_scale, OBJECTIVES[name], 300, 3)).pvalue > 1e-3
+    assert stats.chisquare(robust_ranks(place_scale, 300, 3)[name]).pvalue > 1e-3
 
 
 def plugged_in(T: Array, K: int, process: Array, at: means.Located, parts: Parts, rng: Rng) -> int:
@@ -119,14 +128,16 @@ def plugged_in(T: Array, K: int, process: Array, at: means.Located, parts: Parts
     return K
 
 
+WRONG = mutant(means.draw_worths, {"draw_mixture": plugged_in})
+
+
+def drawn_wrongly(engine: GibbsEngine, state: Any, x: Array, objective: Objective, rng: Rng) -> float:
+    out = np.empty(1)
+    prior = engine._prior.columns[0]
+    WRONG(state.tables[0], int(state.sizes[0, 0]), state.laws[0], prior, x, objective.functional, out, rng)
+    return float(out[0])
+
+
 @pytest.mark.parametrize("name", ["quantile:0.1", "shortfall:0.2"])
 def test_estimates_in_place_of_draws_are_noticed(name: str) -> None:
-    wrong = mutant(means.draw_worths, {"draw_mixture": plugged_in})
-
-    def draw(engine: GibbsEngine, state: Any, x: Array, objective: Objective, rng: Rng) -> float:
-        out = np.empty(1)
-        prior = engine._prior.columns[0]
-        wrong(state.tables[0], int(state.sizes[0, 0]), state.laws[0], prior, x, objective.functional, out, rng)
-        return float(out[0])
-
-    assert stats.chisquare(mixture_ranks(0.0, OBJECTIVES[name], draw, 400, 4)).pvalue < 1e-4
+    assert stats.chisquare(mixture_ranks(0.0, drawn_wrongly, 400, 4)[name]).pvalue < 1e-4
