@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import lfilter
 
 from polyarm.errors import require_count, require_positive
 from polyarm.types import Array, Rng, World
@@ -35,6 +34,8 @@ class Drift:
         if self.abrupt:
             era = (np.arange(horizon) // self.half_life).astype(np.int64)
             return np.asarray(shocks[era])
+        from scipy.signal import lfilter  # takes a while to load, and only this needs it
+
         keep = 0.5 ** (1 / self.half_life)
         shocks[1:] *= np.sqrt(1 - keep**2)
         return np.asarray(lfilter([1.0], [1.0, -keep], shocks, axis=0))

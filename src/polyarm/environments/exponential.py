@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import expon
 
 from polyarm.errors import require, require_array
 from polyarm.types import Array, Rng, World
@@ -45,4 +44,6 @@ class ExponentialBandit:
 
     def density(self, context: Array, arm: int, rewards: Array) -> Array:
         """Density of an arm's reward in this context at each of the given rewards."""
+        from scipy.stats import expon  # takes a while to load, and only this needs it
+
         return np.asarray(expon.pdf(rewards, scale=1.0 / np.dot(self.rates[arm], context)))

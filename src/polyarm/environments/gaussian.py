@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
 
 from polyarm.errors import require_count, require_positive
 from polyarm.models import Objective
@@ -43,4 +42,6 @@ class StaticGaussian:
 
     def density(self, context: Array, arm: int, rewards: Array) -> Array:
         """Density of an arm's reward at each of the given rewards."""
+        from scipy.stats import norm  # takes a while to load, and only this needs it
+
         return np.asarray(norm.pdf(rewards, self.means[arm], self.noise_sd))

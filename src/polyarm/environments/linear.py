@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
 
 from polyarm.errors import require, require_array, require_count, require_positive
 from polyarm.models import Objective
@@ -43,6 +42,8 @@ class LinearGaussian:
 
     def density(self, context: Array, arm: int, rewards: Array) -> Array:
         """Density of an arm's reward in this context at each of the given rewards."""
+        from scipy.stats import norm  # takes a while to load, and only this needs it
+
         return np.asarray(norm.pdf(rewards, np.dot(self.slopes[arm], context), self.noise_sd))
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from polyarm.errors import require, require_count
 from polyarm.models import Objective
@@ -74,6 +73,8 @@ class MixtureBandit:
 
     def density(self, context: Array, arm: int, rewards: Array) -> Array:
         """Density of an arm's reward in this context at each of the given rewards."""
+        from scipy.stats import norm  # takes a while to load, and only this needs it
+
         parts = (p.weight * norm.pdf(rewards, np.dot(p.slopes, context), p.noise_sd) for p in self.arms[arm])
         return np.asarray(sum(parts))
 

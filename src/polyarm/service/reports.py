@@ -4,7 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 import msgspec
-from scipy import stats
+from scipy import special
 from sqlalchemy import BigInteger, Connection, Table, cast, func, select
 
 from polyarm.service.clock import SECOND, now
@@ -72,7 +72,7 @@ def interval(n: int, total: float, squares: float) -> tuple[float | None, tuple[
     if n < 2:
         return mean, None
     spread = math.sqrt(max(squares - n * mean * mean, 0.0) / (n - 1) / n)
-    half = float(stats.t.ppf(0.975, n - 1)) * spread
+    half = float(special.stdtrit(n - 1, 0.975)) * spread
     return mean, (mean - half, mean + half)
 
 
@@ -115,7 +115,7 @@ def propensity_test(sums: dict[tuple[str, str], Sums]) -> float | None:
     if not scores:
         return None
     worst = max(abs(score) for score in scores)
-    return float(min(1.0, 2.0 * stats.norm.sf(worst) * len(scores)))
+    return float(min(1.0, 2.0 * special.ndtr(-worst) * len(scores)))
 
 
 def count_closed(connection: Connection, experiment: str) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy import special
 
 from polyarm.types import Array
 
@@ -42,10 +42,10 @@ def paired_difference(values: Array, reference: Array, level: float = 0.95) -> D
     freedom = len(gaps) - 1
     if freedom < 1:
         return Difference(mean, float("nan"), float("nan"), float("nan"))
-    half = float(student.ppf(0.5 + level / 2, freedom)) * se
+    half = float(special.stdtrit(freedom, 0.5 + level / 2)) * se
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = float(np.divide(mean, se))
-    p_value = 1.0 if mean == 0 else float(2 * student.sf(abs(statistic), freedom))
+    p_value = 1.0 if mean == 0 else float(2 * special.stdtr(freedom, -abs(statistic)))
     return Difference(mean, mean - half, mean + half, p_value)
 
 
