@@ -13,6 +13,7 @@ from polyarm.inference.amounts_checks import require_amounts
 from polyarm.inference.door import copied
 from polyarm.inference.generalized import GAMMA_SHAPES
 from polyarm.inference.links import Reward
+from polyarm.inference.state_checks import DATA_LIMIT
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, OFF, ON, ORIGIN, STATUS, WAITING
 from polyarm.kernels.links import LAM, MEAN, VARIANCE
 from polyarm.kernels.sticks import NEXT, NONZERO, ROWS, TOTAL, UNIT
@@ -89,7 +90,10 @@ LIMITS: list[tuple[Change, str | None]] = [
     (put("sizes", (0, ROWS), 17), r"state\.amounts\.sizes\[0, ROWS\] must be from 0 to 16"),
     (put("sizes", (1, NEXT), 5), r"state\.amounts\.sizes\[1, NEXT\] must be from 0 to 4"),
     (put("sizes", (1, NEXT), 0), None),
-    (row(0, (9, 1), 1.1 * 10 * CONTEXT_LIMIT), r"state\.amounts\.data\.0 must be at most"),
+    *((row(0, (9, column), 10 * CONTEXT_LIMIT), None) for column in (0, 1)),
+    *((row(0, (9, column), 11 * CONTEXT_LIMIT), r"state\.amounts\.data\.0 must be at most") for column in (0, 1)),
+    (row(1, (3, 3), DATA_LIMIT), None),
+    (row(1, (3, 3), 1.1 * DATA_LIMIT), r"state\.amounts\.data\.1 must be at most"),
     (row(0, (0, 3), 0.0), "amounts of arm 0 must be finite and above 0"),
     (row(1, (3, 3), 1e-9), None),
     (row(1, (3, 3), -2.0), "amounts of arm 1 must be finite and above 0"),

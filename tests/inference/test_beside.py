@@ -329,13 +329,18 @@ def test_weights_fade_to_powers_and_sums_to_shares() -> None:
         (LinkModels(2, 1), marked(LinkModels(2, 1), stars(40))),
         (AmountModel(2, 1), counted(AmountModel(2, 1), paid(40))),
     ):
+        if isinstance(state, LinkState):
+            state.dispersions[:] = np.arange(1.0, 10.0) / 45.0
         weights = np.array([0.2, 0.3, 0.5])[: len(state.weights)]
         state.weights[:] = weights / weights.sum()
         powers = state.weights**0.3
         sums = (state.models if isinstance(state, LinkState) else state.model).sums
         before = float(sums.reshape(2, -1, sums.shape[-1])[:, 0, 0].sum())
+        spread = state.dispersions**0.3 if isinstance(state, LinkState) else None
         models.fade(state, 0.3)
         np.testing.assert_allclose(state.weights, powers / powers.sum(), rtol=1e-12)
+        if spread is not None:
+            np.testing.assert_allclose(state.dispersions, spread / spread.sum(), rtol=1e-12)
         assert float(sums.reshape(2, -1, sums.shape[-1])[:, 0, 0].sum()) == pytest.approx(0.3 * before)
     waiting = AmountModel(2, 1).init()
     AmountModel(2, 1).fade(waiting, 0.3)
