@@ -12,6 +12,7 @@ from scipy.special import gammainc
 
 from polyarm.inference import amounts as amounts_engine
 from polyarm.inference import links as links_engine
+from polyarm.inference import links_grid
 from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState
 from polyarm.inference.door import copied, equal
 from polyarm.inference.generalized import gamma_shape
@@ -414,3 +415,32 @@ def test_amounts_end_where_one_is_none() -> None:
         if status == OFF:
             assert equal(after, model.init(OFF))
             assert equal(model.learnt(after, rewards[0], 22, np.zeros(1), partial(list, rewards)), after)
+
+
+@pytest.mark.parametrize("part", ["kept", "weights"])
+def test_models_whose_numbers_failed_are_given_up(part: str) -> None:
+    """A model beside the default one ends where its numbers do: the default goes on without it."""
+    rewards, models = stars(30), LinkModels(2, 1)
+    state = marked(models, rewards)
+    for broken in [state.weights] if part == "weights" else [state.models.sums[0, 1], state.models.kept[0, 1]]:
+        broken[1] = np.nan
+    after = models.learnt(state, rewards[0], 31, True, partial(list, rewards))
+    assert not links_engine.is_on(after)
+    assert equal(after, models.off(state))
+    assert after.models.grid[STATUS] == links_grid.OFF
+    assert not after.models.grid[ALIVE:].any()
+    assert after.weights.tolist() == [1.0, 0.0, 0.0]
+    paying, amount = paid(30), AmountModel(2, 1)
+    held = counted(amount, paying)
+    for broken in [held.weights] if part == "weights" else [held.model.sums[0], held.model.kept[0]]:
+        broken[1] = np.nan
+    assert equal(amount.learnt(held, paying[0], 31, np.zeros(1), partial(list, paying)), amount.init(OFF))
+
+
+def test_a_grid_that_has_not_seen_all_rewards_is_none() -> None:
+    rewards, models = stars(30), LinkModels(2, 1)
+    state = marked(models, rewards)
+    for n, on in ((31, True), (32, False), (30, False)):
+        after = models.learnt(copied(state), rewards[0], n, True, partial(list, rewards))
+        assert links_engine.is_on(after) == on
+    assert not links_engine.is_on(models.learnt(models.init(), rewards[0], 1, False, partial(list, rewards)))

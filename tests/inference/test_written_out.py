@@ -7,15 +7,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from polyarm.errors import InvalidArgument
 from polyarm.inference import Budget, GibbsEngine, HierarchicalEngine, ParticleEngine, RobustEngine, VariationalEngine
+from polyarm.inference import gibbs as gibbs_engine
 from polyarm.inference.robust import hyperprior_of
 from polyarm.kernels._jit import plain
 from polyarm.kernels.mixture.component import COUNT, MEAN, NOISE, SCALE
 from polyarm.kernels.robust import records
+from polyarm.kernels.robust import update as robust_update
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma, RobustMixture
+from polyarm.models.objectives import MEAN as MEAN_REWARD
 from polyarm.types import Array
 from tests.contracts.engines import ENGINES
-from tests.contracts.states import bits, fed, rewards
+from tests.contracts.states import bits, fed, rewards, suited
+from tests.inference.learning import Listen
 
 X = np.array([0.8, -0.4])
 BASE = NormalInverseGamma(2, [0.3, -0.2], [[2.0, 0.4], [0.4, 1.0]], 1.5, 0.7)
@@ -193,3 +198,64 @@ def test_a_new_arm_leaves_the_others_what_they_were_and_is_like_one_without_rewa
             np.testing.assert_allclose(new.cdf(GRID), unseen.cdf(GRID), rtol=1e-6, atol=1e-9)
         one, two = (fed(wider, data[:4], np.random.default_rng(1), each) for each in (grown, None))
         assert bits(one).keys() == bits(two).keys()
+
+
+def test_what_is_paid_beside_a_robust_model_has_its_shares() -> None:
+    """With the mean as objective a draw is the values' shares and the model's own draw, number by number."""
+    engine = RobustEngine(RobustMixture(2, 2), 8, 4)
+    state = fed(engine, rewards(30, 2, 2, seed=0), np.random.default_rng(0))
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), (2, 50))
+    own = engine.draw_objectives(state, X, MEAN_REWARD, 50, np.random.default_rng(2))
+    values = np.array([4.0, -7.0])
+    found = engine.draw_objectives_beside(state, X, MEAN_REWARD, values, shares, np.random.default_rng(2))
+    wanted = (shares[:, :, :2] @ values).T + shares[:, :, 2].T * own
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    for wrong in (shares[:1], shares[:, :, :2], np.concatenate([shares, shares])):
+        with pytest.raises(InvalidArgument, match="shares must be one of every arm and value"):
+            engine.draw_objectives_beside(state, X, MEAN_REWARD, values, wrong, np.random.default_rng(2))
+
+
+@pytest.mark.parametrize("kind", ["gibbs", "robust"])
+def test_every_arm_fades_eight_times_in_a_half_life(listen: Listen, kind: str) -> None:
+    models: Any = {
+        "gibbs": lambda: GibbsEngine([LinearMixture(BASE)] * 2, Budget(2), half_life=24.0),
+        "robust": lambda: RobustEngine(RobustMixture(2, 2), 2, 1, half_life=24.0),
+    }
+    engine, rng = models[kind](), np.random.default_rng(0)
+    calls = listen(gibbs_engine if kind == "gibbs" else robust_update, "forget")
+    state = engine.init()
+    for n, (x, arm, y) in enumerate(rewards(40, 2, 2, seed=0), 1):
+        calls.clear()
+        state = engine.update(state, x, arm, y, rng)
+        shares = [arguments[-1] for arguments, _ in calls]
+        assert shares == [0.5 ** (3 / 24)] * ((2 if kind == "gibbs" else 1) if n % 3 == 0 else 0), n
+        if kind == "gibbs" and calls:
+            assert [arguments[1] for arguments, _ in calls] == [0, 1]
+
+
+def rows_in_order(state: Any, name: str, arm: int) -> Array:
+    """Contexts and rewards of an arm as its state keeps them, oldest first."""
+    rows: Array
+    if name == "student":
+        rows = state.rows[arm][: state.counts[arm], :3]
+    elif name == "variational":
+        rows = state.seatings[arm].data[: state.seatings[arm].size[0], :3]
+    elif name == "hierarchical":
+        n = int(state.size[1])
+        rows = state.data[:n, :3][state.arm_of[:n] == arm]
+    elif name == "robust, counts":
+        rows = state.links.data[arm][: state.links.models.sizes[arm, 0]][:, [0, 1, 3]]
+    else:
+        rows = state.data[arm][: state.sizes[arm, 1], :3]
+    return rows
+
+
+@pytest.mark.parametrize("name", ["student", "variational", "hierarchical", "dirichlet, budget", "robust, counts"])
+def test_all_rewards_are_kept_in_their_order_while_rows_grow(name: str) -> None:
+    engine: Any = ENGINES[name](2, 2)
+    data = rewards(90, 2, 2, seed=4)
+    state = fed(engine, data, np.random.default_rng(0))
+    for arm in range(2):
+        own = [[*x, suited(engine, y)] for x, a, y in data if a == arm]
+        assert len(own) > 32
+        np.testing.assert_array_equal(rows_in_order(state, name, arm), own)
