@@ -21,10 +21,10 @@ demo: $(READY)
 	$(BIN)/polyarm compare heavy-tailed --realizations 20 --seed 0 --out results/demo
 	@echo 'Figures and tables: results/demo'
 
-# two workers on two cores: threads of BLAS would only wait for each other
+# two workers on two cores: threads of BLAS would only wait for each other; processes that tests start load kept bytecode
 test: export OPENBLAS_NUM_THREADS = 1
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # what takes too long for every change: run it before a release
 test-long: $(READY)

@@ -87,7 +87,7 @@ def exact_predictive(
 
 
 @pytest.mark.parametrize(("concentration", "discount"), [(0.5, 0.0), (1.0, 0.4)])
-@pytest.mark.parametrize("n", [1, 3, 5])
+@pytest.mark.parametrize("n", [1, 5])
 def test_posterior_predictive_equals_the_sum_over_all_partitions(n: int, concentration: float, discount: float) -> None:
     rng = np.random.default_rng(n)
     X, y = rng.standard_normal((n, 2)), 2 * rng.standard_normal(n)

@@ -135,7 +135,7 @@ def check_counts(state: ConjugateState, learnt: list[tuple[int, float]]) -> None
 
 
 @pytest.mark.parametrize("name", DRIVEN)
-@settings(derandomize=True, deadline=None, database=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(derandomize=True, deadline=None, database=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(sequence=sequences)
 def test_sequences_leave_a_policy_in_order(name: str, sequence: list[Any]) -> None:
     policy = POLICIES[name](N_ARMS, DIM)

@@ -91,7 +91,7 @@ def test_numbering_of_arms_is_free(name: str, engine: AnyEngine) -> None:
     if name in IN_TURN:
         return
     new_number = np.array([2, 0, 1])
-    data = rewards(60, 2, 3, seed=3)
+    data = rewards(30, 2, 3, seed=3)
     renumbered = [(x, int(new_number[arm]), y) for x, arm, y in data]
     if name in SHARING:
         means = [

@@ -90,7 +90,7 @@ def test_a_file_continues_bit_for_bit(policy: AnyPolicy, n: int, tmp_path: Path)
 def test_numbering_of_arms_is_free(name: str, policy: AnyPolicy) -> None:
     """Renumbered arms are chosen as often; initial pulls, which go by number, are over by then."""
     new_number = np.array([2, 0, 1])
-    data = rewards(40, 2, 3, seed=3)
+    data = rewards(20, 2, 3, seed=3)
     renumbered = [(x, int(new_number[arm]), y) for x, arm, y in data]
     counts = []
     for i, d in enumerate((data, renumbered)):

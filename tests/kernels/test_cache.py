@@ -6,10 +6,12 @@ Most tests run a small kernel in another process, since a process looks for its 
 import ctypes
 import os
 import resource
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -82,6 +84,28 @@ def run(script: Path, before: Callable[[], None] = obey_modes, **environment: st
     return done.stdout[:3], done.stderr.splitlines()
 
 
+class Kept(NamedTuple):
+    """A script whose kernel is compiled, and a copy of the cache that has it."""
+
+    script: Path
+    cache: Path
+
+
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    folder = tmp_path_factory.mktemp("kept")
+    script = folder / "double.py"
+    script.write_text(SCRIPT)
+    assert run(script, POLYARM_CACHE_DIR=str(folder / "cache"))[0] == COMPILED
+    return Kept(script, folder / "cache")
+
+
+@pytest.fixture
+def kept(compiled_once: Kept, tmp_path: Path) -> Iterator[Kept]:
+    yield Kept(compiled_once.script, Path(shutil.copytree(compiled_once.cache, tmp_path / "cache")))
+    compiled_once.script.write_text(SCRIPT)
+
+
 def folder_of(base: Path) -> Path:
     return base / folder_name()
 
@@ -99,15 +123,15 @@ def test_a_private_folder_is_made_and_told_of_once(script: Path, tmp_path: Path)
     assert [path.name for path in script.parent.iterdir()] == ["double.py"]
 
 
-def test_a_filled_read_only_cache_is_used(script: Path, tmp_path: Path) -> None:
-    run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
-    folders = [tmp_path / "cache", *filter(Path.is_dir, (tmp_path / "cache").rglob("*"))]
+def test_a_filled_read_only_cache_is_used(kept: Kept) -> None:
+    script, cache = kept
+    folders = [cache, *filter(Path.is_dir, cache.rglob("*"))]
     for folder in folders:
         folder.chmod(0o500)
     try:
-        assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache")) == (LOADED, [])
+        assert run(script, POLYARM_CACHE_DIR=str(cache)) == (LOADED, [])
         script.write_text(SCRIPT.replace("2 * x", "x + x"))
-        stats, notices = run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+        stats, notices = run(script, POLYARM_CACHE_DIR=str(cache))
     finally:
         for folder in folders:
             folder.chmod(0o700)
@@ -124,17 +148,14 @@ def test_a_filled_read_only_cache_is_used(script: Path, tmp_path: Path) -> None:
         ("nbc", lambda content: content[:-1] + bytes([content[-1] ^ 1])),
     ],
 )
-def test_damaged_files_are_made_again(
-    script: Path, tmp_path: Path, ending: str, damage: Callable[[bytes], bytes]
-) -> None:
-    run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
-    (file,) = (tmp_path / "cache").rglob(f"double.double*.{ending}")
+def test_damaged_files_are_made_again(kept: Kept, ending: str, damage: Callable[[bytes], bytes]) -> None:
+    (file,) = kept.cache.rglob(f"double.double*.{ending}")
     file.write_bytes(damage(file.read_bytes()))
-    stats, notices = run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+    stats, notices = run(kept.script, POLYARM_CACHE_DIR=str(kept.cache))
     assert stats == COMPILED
     assert len(notices) == 1
     assert "a damaged file among the compiled kernels is made again" in notices[0]
-    assert run(script, POLYARM_CACHE_DIR=str(tmp_path / "cache")) == (LOADED, [])
+    assert run(kept.script, POLYARM_CACHE_DIR=str(kept.cache)) == (LOADED, [])
 
 
 def test_a_part_of_a_kernel_makes_its_arrays_when_python_calls_it(script: Path, tmp_path: Path) -> None:
@@ -199,12 +220,10 @@ def test_a_full_disk_still_works(script: Path, tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
-def test_bounds_checked_kernels_have_their_own_folder(script: Path, tmp_path: Path) -> None:
-    cache = str(tmp_path / "cache")
-    run(script, POLYARM_CACHE_DIR=cache, NUMBA_BOUNDSCHECK="0")
-    assert run(script, POLYARM_CACHE_DIR=cache, NUMBA_BOUNDSCHECK="1")[0] == COMPILED
-    assert run(script, POLYARM_CACHE_DIR=cache, NUMBA_BOUNDSCHECK="0")[0] == LOADED
-    assert len(list((tmp_path / "cache").iterdir())) == 2
+def test_bounds_checked_kernels_have_their_own_folder(kept: Kept) -> None:
+    for check, expected in (("1", COMPILED), ("0", LOADED)):
+        assert run(kept.script, POLYARM_CACHE_DIR=str(kept.cache), NUMBA_BOUNDSCHECK=check)[0] == expected
+    assert len(list(kept.cache.iterdir())) == 2
 
 
 def test_sources_that_moved_find_their_kernels(tmp_path: Path) -> None:

@@ -195,8 +195,8 @@ PRINTED = moves_with({"new_table_mass": printed_table_mass}, 12)
 PLAIN = moves_with({"new_dish_mass": plain_dish_mass}, 8)
 BUGS = [
     pytest.param((0.0, 1.0, 0.0), move, draw_apart, 800, id="a menu for every arm"),
-    pytest.param((0.6, 0.2, 0.0), PRINTED, draw_means, 150, id="printed mass"),
-    pytest.param((0.4, 1.0, 0.5), PLAIN, draw_means, 200, id="no shared discount"),
+    pytest.param((0.6, 0.2, 0.0), PRINTED, draw_means, 120, id="printed mass"),
+    pytest.param((0.4, 1.0, 0.5), PLAIN, draw_means, 120, id="no shared discount"),
 ]
 
 

@@ -285,14 +285,14 @@ def test_the_sampler_leaves_the_joint_distribution_as_it_is() -> None:
 def test_a_wrong_prior_rate_of_the_noise_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(32)
     plain(hyperprior_of)(joint.engine._hyperprior).noise_rate *= 1.3
-    scores = z_scores(backwards(joint, 4000, rng), forwards(12_000))
+    scores = z_scores(backwards(joint, 2000, rng), forwards(12_000))
     assert np.abs(scores).max() > 6
 
 
 def test_a_wrong_prior_of_the_places_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(34)
     plain(hyperprior_of)(joint.engine._hyperprior).location_scale *= 1.3
-    scores = z_scores(backwards(joint, 4000, rng), forwards(12_000))
+    scores = z_scores(backwards(joint, 2000, rng), forwards(12_000))
     assert np.abs(scores).max() > 6
 
 

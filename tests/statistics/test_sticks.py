@@ -118,7 +118,7 @@ def test_planted_bugs_differ_from_the_textbook(problem: Rewards, expected: Array
         moves = 0
     else:
         hyperprior[kernels.SCALE : kernels.SCALE + 2] *= 4
-    found = rounds(sticks, data, hyperprior, 8000, rng, moves)[1000:]
+    found = rounds(sticks, data, hyperprior, 12_000, rng, moves)[1000:]
     assert np.abs(z_scores(found, expected)).max() > 6
 
 
