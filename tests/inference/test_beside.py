@@ -111,6 +111,47 @@ def test_marks_are_visited_shared_and_cut_on_schedule(listen: Listen, young: int
     assert begun == [6]
 
 
+def test_counts_that_are_no_marks_have_no_cut_points(listen: Listen, young: int) -> None:
+    visit, cut = listen(links, "visit"), listen(LinkModels, "_move_cuts")
+    rewards = [Reward(0, X, 20.0), Reward(0, X, 0.0), *stars(60, marks=20)]
+
+    def heard(n: int, state: LinkState) -> None:
+        assert len(state.models.cuts) == 0
+        if n > 6:
+            again = 2 if rows_of(state, rewards[n - 1].arm)[0] <= young else 1
+            assert [arguments[2:] for arguments, _ in visit] == [(rewards[n - 1].arm, 5, 5 * n)] * again
+        visit.clear()
+
+    state = marked(LinkModels(2, 1, moves=5), rewards, heard)
+    assert cut == []
+    assert state.models.grid[ALIVE:].tolist() == [1.0, 0.0]
+    assert state.weights.tolist() == [0.5, 0.5, 0.0]
+
+
+@pytest.mark.parametrize("status", [0, 1, 2])
+def test_amounts_begin_in_units_of_one_from_nothing(status: int) -> None:
+    state = AmountModel(2, 1).init(status)
+    assert state.model.level[[STATUS, GAMMA_SHAPE, ORIGIN, AMOUNT_UNIT, amounts.HIGHEST]].tolist() == [
+        status,
+        1,
+        0,
+        1,
+        1,
+    ]
+    assert state.model.columns[sticks.UNIT].tolist() == [1.0, 1.0]
+    assert state.model.columns.sum() == 2.0
+    assert len(state.model.sums) == len(state.model.kept) == len(state.model.fits) == (2 if status == ON else 0)
+    assert state.weights.tolist() == [1.0, 0.0]
+    assert [rows.shape for rows in state.data] == [(0, 5)] * 2
+    empty = LinkModels(2, 1).init()
+    assert empty.models.columns[sticks.UNIT].tolist() == [1.0, 1.0]
+    assert empty.models.columns.sum() == 2.0
+    assert empty.weights.tolist() == [1.0, 0.0, 0.0]
+    np.testing.assert_allclose(empty.dispersions, 1 / 9)
+    assert not empty.models.grid.any()
+    assert [rows.shape for rows in empty.data] == [(0, 7)] * 2
+
+
 @pytest.mark.parametrize("memory", [None, 16, 20])
 def test_amounts_are_visited_and_shared_on_schedule(listen: Listen, young: int, memory: int | None) -> None:
     visit, share, recount = (listen(amounts, name) for name in ("visit", "share", "recount"))

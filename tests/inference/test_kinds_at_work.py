@@ -218,3 +218,36 @@ def test_another_round_moves_every_arm(listen: Listen, kind: str) -> None:
     assert [arguments[1] for arguments, _ in redraws] == [arm for arm in range(3) if rest]
     wanted = [] if kind == "continuous" else [(arm, 32, 1) for arm in range(3)]
     assert [arguments[2:5] for arguments, _ in visits] == wanted
+
+
+def test_a_cell_has_its_probability_where_the_rest_is_one_value() -> None:
+    """Three values that come again and again and a fourth: counts beside sticks, and no mixture at all."""
+    kinds, rng = engine(), np.random.default_rng(0)
+    state = kinds.init()
+    for n in range(60):
+        y = 7.0 if n in (20, 41) else float(n % 3)
+        state = kinds.update(state, rng.standard_normal(1), n % 2, y, rng)
+    assert (state.rest_is, state.constant) == (CONSTANT, 7.0)
+    assert sorted(state.values) == [0.0, 1.0, 2.0]
+    assert links_engine.is_on(state.links)
+    for arm in range(2):
+        law: Any = kinds._own_predictive(state, X, arm)
+        for y in (0.0, 1.0, 2.0, 3.0, 7.0):
+            found = kinds._probability(state, Reward(arm, X, y))
+            assert found == pytest.approx(law.probability(y), rel=1e-9)
+        total = sum(kinds._probability(state, Reward(arm, X, y)) for y in (0.0, 1.0, 2.0, 7.0))
+        assert total == pytest.approx(1.0)
+
+
+def test_amounts_end_with_the_kind_that_they_were_beside() -> None:
+    """Nine zeros of sixty rewards are a kind, and of sixty-one they are none."""
+    kinds, rng = engine(), np.random.default_rng(0)
+    state = kinds.init()
+    for n in range(1, 64):
+        y = 0.0 if n <= 18 and n % 2 else float(np.exp(rng.standard_normal()))
+        state = kinds.update(state, rng.standard_normal(1), n % 2, y, rng)
+        assert state.values.tolist() == ([0.0] if 7 <= n <= 60 else []) or n < 7
+        if n > 7:
+            amounts_so_far = max(n - 9, n // 2)
+            assert amounts_engine.is_on(state.amounts) == (amounts_so_far >= 8 and n <= 60), n
+    assert state.amounts.weights.tolist() == [1.0, 0.0]
