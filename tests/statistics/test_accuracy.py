@@ -38,14 +38,14 @@ def test_budget_is_close_to_a_long_run(problem: str, n: int) -> None:
 
 
 def test_seating_without_moves_is_not() -> None:
-    distance, ratio = errors("reg2", 200, moves=0)
+    distance, ratio = errors("reg2", 200, runs=60, moves=0)
     assert distance > 0.2 or ratio > 1.1
 
 
 def test_a_young_arm_does_not_lag_behind() -> None:
     """Three regressions whose weights in the posterior turn over shortly before the hundredth reward."""
-    young = ("reg5", 300, 100, 3, 400)
-    distance, ratio = errors(*young)
+    young = ("reg5", 300, 100, 3)
+    distance, ratio = errors(*young, runs=400)
     assert distance < 0.2
     assert 0.9 < ratio < 1.1
     assert errors(*young, warmup_rewards=0)[0] > 0.25  # the same without the moves of youth
