@@ -303,6 +303,25 @@ def test_scratch_may_hold_anything(name: str, state_of: Callable[[str], Any]) ->
     require_sound(state)
 
 
+def test_every_dish_on_the_menu_is_counted_whatever_its_label(state_of: Callable[[str], Any]) -> None:
+    """Labels stay when dishes come and go: those in use may be any, and one table too many of any of them is seen."""
+    state = state_of(HOUSE)
+    n, other = int(state.size[0]), np.random.default_rng(0).permutation(16)  # the new label of each
+    assert n > 1
+    state.labels[0] = other[state.labels[0]]
+    state.labels[1, state.labels[0]] = np.arange(16)
+    state.menu[other] = state.menu.copy()
+    state.z[:], state.dish[:] = other[state.z], other[state.dish]
+    require_sound(state)
+    used = state.labels[0, :n].tolist()
+    assert set(used) != set(state.labels[1, :n].tolist())
+    for label in used:
+        wrong = copied(state)
+        wrong.menu[label] += 1
+        with pytest.raises(InvalidArgument, match=r"state\.menu must be the tables of each dish"):
+            require_sound(wrong)
+
+
 @pytest.mark.parametrize("name", [HOUSE, GIBBS, ROBUST, "particles", "variational", "student", "poisson"])
 def test_states_that_have_grown_are_sound_and_saved(name: str, tmp_path: Path) -> None:
     """More rewards than there is room for at first, in as many components as may be."""
