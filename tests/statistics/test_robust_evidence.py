@@ -54,7 +54,7 @@ def test_the_evidence_is_the_density_of_all_rewards(dim: int) -> None:
     engine = RobustEngine(RobustMixture(3, dim))
     state = played(engine, 90)
     arms, M, found = arms_in(engine, state), np.empty((2, dim + 1, dim + 1)), []
-    solver = Solver(M[0], M[1], np.empty(dim + 1))
+    solver = Solver(M[0], M[1], np.empty(dim + 1), np.empty(dim + 1))
     for factor in (1.0, 30.0, 1e-3):
         state.shared.part_ratio[0] *= factor
         set_prior_variances(engine, state)

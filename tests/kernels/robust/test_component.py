@@ -35,7 +35,7 @@ def world() -> World:
 
 
 def solver() -> Solver:
-    return Solver(np.empty((D, D)), np.empty((D, D)), np.empty(D))
+    return Solver(np.empty((D, D)), np.empty((D, D)), np.empty(D), np.empty(D))
 
 
 def sums_of(T: Array, k: int) -> list[Array]:

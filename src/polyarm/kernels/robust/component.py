@@ -20,7 +20,7 @@ data (N, D + 1) holds x and y of each reward;  z (N,) its label
 """
 
 from polyarm.kernels._jit import inlined, kernel, no_refcount
-from polyarm.kernels.linalg.triangle import factorise, invert_lower
+from polyarm.kernels.linalg.triangle import factorise, invert_lower, row_of_square
 from polyarm.kernels.robust.records import Solver
 from polyarm.types import Array, IntArray
 
@@ -214,7 +214,7 @@ def information(T: Array, k: int, R: Array, M: Array) -> None:
 @no_refcount
 def solve(T: Array, k: int, w0: Array, R: Array, solver: Solver) -> None:
     """Compute U and V of component k from its sums, its noise variance, w0 and R."""
-    M, B, v = solver
+    M, B, v, row = solver
     D = R.shape[0]
     information(T, k, R, M)
     invert_lower(M, B, D)
@@ -224,10 +224,9 @@ def solve(T: Array, k: int, w0: Array, R: Array, solver: Solver) -> None:
         T[MEAN + i, k] = 0.0
     p = MEAN + D
     for i in range(D):
+        row_of_square(B, i, D, row)
         for j in range(i + 1):
-            t = 0.0
-            for m in range(i, D):
-                t += B[i, m] * B[j, m]
+            t = row[j]
             T[p, k] = t
             p += 1
             T[MEAN + i, k] += t * v[j]

@@ -136,11 +136,12 @@ class Arm(NamedTuple):
 
 
 class Solver(NamedTuple):
-    """Room to solve equations in: a factor, its inverse, a vector."""
+    """Room to solve equations in: a factor, its inverse, and two vectors."""
 
     M: Array
     B: Array
     v: Array
+    row: Array
 
 
 class Room(NamedTuple):
@@ -214,5 +215,5 @@ def room_for(arms: Arms) -> Room:
     """Room for these arms."""
     A, _, C = arms.components.shape
     D = n_features(arms)
-    work, M = np.empty((4 + A, C)), np.empty((2 * D + 1, D))
-    return Room(work[0], work[1], work[2], work[3], work[4:], Solver(M[:D], M[D : 2 * D], M[2 * D]))
+    work, M = np.empty((4 + A, C)), np.empty((2 * D + 2, D))
+    return Room(work[0], work[1], work[2], work[3], work[4:], Solver(M[:D], M[D : 2 * D], M[2 * D], M[2 * D + 1]))

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
+from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.mixture.forgetting import FORGOTTEN
 from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS, close_slot
 from polyarm.kernels.robust.centre import draw_centre, draw_slopes, find_centre, rebuild_arm
@@ -64,16 +65,21 @@ def redraw_arm(arms: Arms, arm: int, deep: bool, solver: Solver, rng: Rng) -> No
 
 
 @no_refcount
+def rebuild_posterior(arms: Arms, arm: int, solver: Solver) -> None:
+    """Bring an arm up to date with the shared values."""
+    D, centre, K = n_features(arms), arms.centres[arm], arms.sizes[arm, K_USED]
+    if arms.prior.shared_centre == 0.0 or K == 0:
+        for j in range(D):
+            centre[j, D + 1] = arms.features.centre[j]
+    rebuild_arm(arms.components[arm], K, centre, arms.features, solver)
+
+
+@no_refcount
 def rebuild_posteriors(arms: Arms, solver: Solver) -> None:
     """Bring every arm up to date with the shared values."""
-    D = n_features(arms)
     set_variances(arms.shared, arms.features, arms.prior)
     for arm in range(arms.components.shape[0]):
-        centre, K = arms.centres[arm], arms.sizes[arm, K_USED]
-        if arms.prior.shared_centre == 0.0 or K == 0:
-            for j in range(D):
-                centre[j, D + 1] = arms.features.centre[j]
-        rebuild_arm(arms.components[arm], K, centre, arms.features, solver)
+        rebuild_posterior(arms, arm, solver)
 
 
 @kernel
@@ -88,16 +94,23 @@ def redraw_shared(arms: Arms, arm: int, other: int, room: Room, rng: Rng) -> Non
     """Redraw the arms that moved, draw what the arms share, and bring every arm up to date.
 
     On a share of the steps scales are first drawn with centres and slopes integrated out, and then every arm is
-    redrawn.  The share falls with arms and columns: its cost stays about a tenth of the rest.
+    redrawn.  The share falls with arms and columns: its cost stays about a tenth of the rest.  With many features what
+    the arms share stays as it is until every arm has had its turn.
     """
     A, D, n = arms.sizes.shape[0], n_features(arms), arms.shared.n_steps
     deep = n < RESERVOIR or int(n) % max(2, A * D // DEEP) == 0
+    whole = deep or D < WIDE or int(n) % A == 0
     moved = deep and arms.prior.learned > 0.0 and propose_scales(arms, LAM, N_SCALES, room, rng)
     for i in range(A):
         if arms.sizes[i, K_USED] > 0 and (moved or i in (arm, other)):
             redraw_arm(arms, i, deep, room.solver, rng)
-    draw_shared(arms, rng)
-    rebuild_posteriors(arms, room.solver)
+    if whole:
+        draw_shared(arms, rng)
+        rebuild_posteriors(arms, room.solver)
+    else:
+        rebuild_posterior(arms, arm, room.solver)
+        if other != arm:
+            rebuild_posterior(arms, other, room.solver)
 
 
 @no_refcount
