@@ -10,13 +10,13 @@ from scipy import stats
 
 from polyarm.errors import InvalidArgument
 from polyarm.inference import RobustEngine, RobustState, load_state, save_state
+from polyarm.inference.door import copied
 from polyarm.inference.robust import posterior
 from polyarm.kernels._jit import plain, rng_handle
 from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.robust import predict, update
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
 from polyarm.kernels.robust.records import Rewards
-from polyarm.kernels.robust.units import RESERVOIR
 from polyarm.kernels.robust.update import ADD, DEEP, DONE, UNITS, Reward
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
@@ -326,11 +326,12 @@ def test_a_constant_context_is_a_bandit_without_context() -> None:
     np.testing.assert_allclose(sd, 1 / np.sqrt(200), rtol=0.35)
 
 
-@pytest.mark.parametrize("dim", [2, WIDE])
-def test_every_arm_is_up_to_date_and_wide_arms_take_turns_at_what_they_share(dim: int) -> None:
-    """From then on scales and the common centre are drawn when every arm has had its turn, and no arm lags behind."""
+@pytest.mark.parametrize(("dim", "n"), [(2, 65), (WIDE, 65), (WIDE, 125)])
+def test_every_arm_is_up_to_date_and_wide_arms_take_turns_at_what_they_share(dim: int, n: int) -> None:
+    """From 64 rewards on wide arms draw scales and the common centre when each has had its turn, and when units are new
+    (after 128): no arm lags behind."""
     engine, rng = RobustEngine(RobustMixture(3, dim)), np.random.default_rng(4)
-    state, changed = played(engine, RESERVOIR), []
+    state, changed = played(engine, n - 1), []
     for t in range(7):
         before = state.shared.noise_scale, *state.shared.arm_var, *state.features.centre
         state = engine.update(state, rng.standard_normal(dim), t % 3, rng.standard_normal(), rng)
@@ -341,9 +342,11 @@ def test_every_arm_is_up_to_date_and_wide_arms_take_turns_at_what_they_share(dim
         for arm, K in enumerate(state.sizes[:, 0]):
             np.testing.assert_allclose(state.tables[arm, :, :K], used[arm], rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(np.tril(state.centres[..., : dim + 1]), np.tril(centres[..., : dim + 1]), rtol=1e-6)
-    steps = np.arange(RESERVOIR + 1, RESERVOIR + 8)
+    steps = np.arange(n, n + 7)
     deep = steps % max(2, 3 * (dim + 1) // DEEP) == 0
-    assert changed == [True] * 7 if dim < WIDE else changed == (deep | (steps % 3 == 0)).tolist()
+    assert changed == [True] * 7 if dim < WIDE else changed == (deep | (steps % 3 == 0) | (steps == 128)).tolist()
+    again = engine.refresh(copied(state), rng)
+    assert again.shared.noise_scale != state.shared.noise_scale  # whatever the step
 
 
 def test_sixty_four_columns() -> None:

@@ -88,8 +88,26 @@ def test_an_update_redraws_the_arms_that_moved(
         "draw_shared": lambda *given: done.append("shared"),
         "rebuild_posteriors": lambda *given: done.append("prepared"),
     }
-    mutant(update.redraw_shared, replaced)(world.arms, arm, other, world.room, Script())
+    mutant(update.redraw_shared, replaced)(world.arms, arm, other, True, world.room, Script())
     assert done == [*refreshed, "shared", "prepared"]
+
+
+@pytest.mark.parametrize(("other", "solved"), [(2, [0, 2]), (0, [0])])
+@pytest.mark.parametrize("deep", [True, False])
+def test_an_update_that_is_not_whole_solves_the_arms_that_moved_unless_it_is_deep(
+    world: World, other: int, solved: list[int], deep: bool
+) -> None:
+    done: list[Any] = []
+    replaced: dict[str, Any] = {
+        "propose_scales": lambda *given: False,
+        "redraw_arm": lambda *given: None,
+        "draw_shared": lambda *given: done.append("shared"),
+        "rebuild_posteriors": lambda *given: done.append("all"),
+        "rebuild_posterior": lambda arms, i, solver: done.append(i),
+    }
+    world.shared.n_steps = 70.0 if deep else 71.0  # with four arms of three features every second step is deep
+    mutant(update.redraw_shared, replaced)(world.arms, 0, other, False, world.room, Script())
+    assert done == (["shared", "all"] if deep else solved)
 
 
 def seated(world: World, arm: int) -> Rewards:
@@ -292,11 +310,11 @@ def test_scales_are_drawn_without_slopes_early_and_then_on_a_share_of_the_steps(
     }
     world.shared.n_steps = steps
     arms = world.arms._replace(sizes=np.zeros((n_arms, 3), np.int64))
-    mutant(update.redraw_shared, replaced)(arms, 0, 1, world.room, Script())
+    mutant(update.redraw_shared, replaced)(arms, 0, 1, True, world.room, Script())
     assert asked == [(0, 5)] * deep
     asked.clear()
     world.prior.learned = 0.0
-    mutant(update.redraw_shared, replaced)(arms, 0, 1, world.room, Script())
+    mutant(update.redraw_shared, replaced)(arms, 0, 1, True, world.room, Script())
     assert not asked
 
 
@@ -310,5 +328,5 @@ def test_an_arm_is_redrawn_deeply_where_its_scales_were(world: World) -> None:
             "rebuild_posteriors": lambda *given: None,
         }
         world.shared.n_steps = steps
-        mutant(update.redraw_shared, replaced)(world.arms, 0, 2, world.room, Script())
+        mutant(update.redraw_shared, replaced)(world.arms, 0, 2, True, world.room, Script())
         assert found == [deep, deep]

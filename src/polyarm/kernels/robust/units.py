@@ -103,6 +103,12 @@ def rescale_feature(arms: Arms, j: int, factor: float) -> None:
             arms.components[arm, w_row(D) + j, k] *= factor
 
 
+@inlined
+def is_measured(n: int, window: int) -> bool:
+    """Whether units are estimated after n rewards."""
+    return bool(n <= RESERVOIR or n & (n - 1) == 0 or (window > 0 and n % window == 0))
+
+
 @kernel
 def update_units(arms: Arms, reservoir: Array, x: Array, y: float, rng: Rng) -> None:
     """Take a context and a reward into the units, which are estimated at every step up to 64, then at powers of two.
@@ -122,10 +128,9 @@ def update_units(arms: Arms, reservoir: Array, x: Array, y: float, rng: Rng) -> 
     if row < RESERVOIR:
         reservoir[row] = y - shared.origin
     note_columns(shared, arms.features, x)
-    n = t + 1
-    if n <= RESERVOIR or n & (n - 1) == 0 or (window > 0 and n % window == 0):
+    if is_measured(t + 1, window):
         measure_columns(arms, x.shape[0])
-        measure_rewards(arms, reservoir[: min(n, RESERVOIR)])
+        measure_rewards(arms, reservoir[: min(t + 1, RESERVOIR)])
         shared.off_centre = 1.0 if is_off_centre(shared, arms.features, prior) else 0.0
 
 

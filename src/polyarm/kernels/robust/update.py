@@ -25,7 +25,7 @@ from polyarm.kernels.robust.records import (
 )
 from polyarm.kernels.robust.repair import is_finite
 from polyarm.kernels.robust.shared import draw_inverse_gamma, draw_shape, draw_shared, least_noise, set_variances
-from polyarm.kernels.robust.units import RESERVOIR, update_units, with_intercept
+from polyarm.kernels.robust.units import RESERVOIR, is_measured, update_units, with_intercept
 from polyarm.types import Array, IntArray, Rng
 
 DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
@@ -89,22 +89,29 @@ def rebuild(books: Books) -> None:
     rebuild_posteriors(arms, room_for(arms).solver)
 
 
+@inlined
+def is_whole(arms: Arms) -> bool:
+    """Whether the arms draw what they share at this step: with many features when every arm has had its turn, because
+    each must be solved then, or when the units are new.
+    """
+    A, n = arms.sizes.shape[0], int(arms.shared.n_steps)
+    return bool(n_features(arms) < WIDE or n % A == 0 or is_measured(n, int(arms.prior.window)))
+
+
 @no_refcount
-def redraw_shared(arms: Arms, arm: int, other: int, room: Room, rng: Rng) -> None:
-    """Redraw the arms that moved, draw what the arms share, and bring every arm up to date.
+def redraw_shared(arms: Arms, arm: int, other: int, whole: bool, room: Room, rng: Rng) -> None:
+    """Redraw the arms that moved and, where it is to be whole, draw what the arms share; bring arms up to date.
 
     On a share of the steps scales are first drawn with centres and slopes integrated out, and then every arm is
-    redrawn.  The share falls with arms and columns: its cost stays about a tenth of the rest.  With many features what
-    the arms share stays as it is until every arm has had its turn.
+    redrawn.  The share falls with arms and columns: its cost stays about a tenth of the rest.
     """
     A, D, n = arms.sizes.shape[0], n_features(arms), arms.shared.n_steps
     deep = n < RESERVOIR or int(n) % max(2, A * D // DEEP) == 0
-    whole = deep or D < WIDE or int(n) % A == 0
     moved = deep and arms.prior.learned > 0.0 and propose_scales(arms, LAM, N_SCALES, room, rng)
     for i in range(A):
         if arms.sizes[i, K_USED] > 0 and (moved or i in (arm, other)):
             redraw_arm(arms, i, deep, room.solver, rng)
-    if whole:
+    if whole or deep:
         draw_shared(arms, rng)
         rebuild_posteriors(arms, room.solver)
     else:
@@ -166,7 +173,7 @@ def add_and_move(
         left = moves_of(other, arms, left, room, rng)
         if left > 0:
             return MOVE_THERE, left
-    redraw_shared(arms, reward.arm, reward.other, room, rng)
+    redraw_shared(arms, reward.arm, reward.other, is_whole(arms), room, rng)
     return DONE, 0
 
 
@@ -201,7 +208,7 @@ def random_moves(books: Books, rewards: Rewards, arm: int, n_moves: int, handle:
 def redraw(books: Books, arm: int, handle: RngHandle) -> bool:
     """Redraw an arm and what the arms share; tell if all is finite."""
     arms = arms_of(books)
-    redraw_shared(arms, arm, arm, room_for(arms), rng_from(handle))
+    redraw_shared(arms, arm, arm, True, room_for(arms), rng_from(handle))
     return is_finite(books)
 
 
