@@ -1,8 +1,6 @@
 """What the model of amounts asks of a state: every rule on its limit and one step beyond."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,15 +8,13 @@ import pytest
 from polyarm.errors import CONTEXT_LIMIT, InvalidArgument
 from polyarm.inference.amounts import AmountModel, AmountState
 from polyarm.inference.amounts_checks import require_amounts
-from polyarm.inference.door import copied
 from polyarm.inference.generalized import GAMMA_SHAPES
 from polyarm.inference.links import Reward
 from polyarm.inference.state_checks import DATA_LIMIT
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, OFF, ON, ORIGIN, STATUS, WAITING
 from polyarm.kernels.links import LAM, MEAN, VARIANCE
 from polyarm.kernels.sticks import NEXT, NONZERO, ROWS, TOTAL, UNIT
-
-Change = Callable[[Any], Any]
+from tests.inference.limits import Change, assert_judged, put_in, row
 
 
 @pytest.fixture(scope="module")
@@ -34,22 +30,7 @@ def learnt() -> AmountState:
     return state
 
 
-def put(part: str, place: Any, value: float) -> Change:
-    """One number of the model, or of the state, becomes another."""
-
-    def change(state: Any) -> Any:
-        getattr(state.model if part in state.model._fields else state, part)[place] = value
-        return state
-
-    return change
-
-
-def row(arm: int, place: Any, value: float) -> Change:
-    def change(state: Any) -> Any:
-        state.data[arm][place] = value
-        return state
-
-    return change
+put = partial(put_in, "model")
 
 
 def without(part: str) -> Change:
@@ -105,13 +86,7 @@ LIMITS: list[tuple[Change, str | None]] = [
 
 @pytest.mark.parametrize("number", range(len(LIMITS)))
 def test_a_state_of_amounts_is_sound_up_to_its_limits(number: int, learnt: AmountState) -> None:
-    change, refusal = LIMITS[number]
-    state = change(copied(learnt))
-    if refusal is None:
-        require_amounts(state)
-        return
-    with pytest.raises(InvalidArgument, match=refusal):
-        require_amounts(state)
+    assert_judged(require_amounts, *LIMITS[number], learnt)
 
 
 @pytest.mark.parametrize("status", [WAITING, OFF])

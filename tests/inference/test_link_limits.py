@@ -1,21 +1,18 @@
 """What models of counts and marks ask of a state: rules that hold for both, each on its limit and one step beyond."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from polyarm.errors import CONTEXT_LIMIT, InvalidArgument
-from polyarm.inference.door import copied
+from polyarm.errors import CONTEXT_LIMIT
 from polyarm.inference.links import LinkModels, LinkState, Reward
 from polyarm.inference.links_checks import require_links
 from polyarm.inference.state_checks import DATA_LIMIT
 from polyarm.kernels.links import LAM, MEAN, VARIANCE
 from polyarm.kernels.sticks import NEXT, ROWS, UNIT
-
-Change = Callable[[Any], Any]
+from tests.inference.limits import Change, assert_judged, put_in, row
 
 
 @pytest.fixture(scope="module")
@@ -31,22 +28,7 @@ def learnt() -> LinkState:
     return state
 
 
-def put(part: str, place: Any, value: float) -> Change:
-    """One number of the models, or of the state, becomes another."""
-
-    def change(state: Any) -> Any:
-        getattr(state.models if part in state.models._fields else state, part)[place] = value
-        return state
-
-    return change
-
-
-def row(arm: int, place: Any, value: float) -> Change:
-    def change(state: Any) -> Any:
-        state.data[arm][place] = value
-        return state
-
-    return change
+put = partial(put_in, "models")
 
 
 def cut(part: str, axis: int, n: int) -> Change:
@@ -97,10 +79,4 @@ LIMITS: list[tuple[Change, str | None]] = [
 
 @pytest.mark.parametrize("number", range(len(LIMITS)))
 def test_a_state_of_links_is_sound_up_to_its_limits(number: int, learnt: LinkState) -> None:
-    change, refusal = LIMITS[number]
-    state = change(copied(learnt))
-    if refusal is None:
-        require_links(state)
-        return
-    with pytest.raises(InvalidArgument, match=refusal):
-        require_links(state)
+    assert_judged(require_links, *LIMITS[number], learnt)

@@ -141,17 +141,17 @@ def test_every_setting_of_the_robust_model_has_its_place(intercept: bool, fixed_
         shared_centre=not intercept,
         learned=intercept,
     )
-    law: Any = plain(records.hyperprior_of)(hyperprior_of(model, fixed_units, 12.0))
+    hyperprior: Any = plain(records.hyperprior_of)(hyperprior_of(model, fixed_units, 12.0))
     for name in ("arm_shape", "arm_scale", "part_shape", "part_scale"):
-        assert getattr(law, name).tolist() == list(getattr(model, name))
+        assert getattr(hyperprior, name).tolist() == list(getattr(model, name))
     for name in ("noise_shape", "noise_rate_shape", "noise_rate", "centre_var", "wild_share", "wild_shape"):
-        assert getattr(law, name) == getattr(model, name)
-    assert (law.concentration_shape, law.concentration_rate) == (2.8, 2.9)
-    flags = (law.shared_centre, law.learned, law.intercept, law.fixed_units)
+        assert getattr(hyperprior, name) == getattr(model, name)
+    assert (hyperprior.concentration_shape, hyperprior.concentration_rate) == (2.8, 2.9)
+    flags = (hyperprior.shared_centre, hyperprior.learned, hyperprior.intercept, hyperprior.fixed_units)
     assert flags == (not intercept, intercept, intercept, fixed_units)
-    assert (law.location_shape, law.location_scale, law.window) == (3.1 * intercept, 3.2, 24.0)
-    assert law.bulk == pytest.approx(math.gamma(2.3) / math.gamma(2.8))
-    assert law.wild_bulk == pytest.approx(math.gamma(2.3) / math.gamma(2.7))
+    assert (hyperprior.location_shape, hyperprior.location_scale, hyperprior.window) == (3.1 * intercept, 3.2, 24.0)
+    assert hyperprior.bulk == pytest.approx(math.gamma(2.3) / math.gamma(2.8))
+    assert hyperprior.wild_bulk == pytest.approx(math.gamma(2.3) / math.gamma(2.7))
     fixed: Any = plain(records.hyperprior_of)(hyperprior_of(RobustMixture(2, 2), False))
     assert (fixed.concentration_shape, fixed.concentration_rate, fixed.window) == (0.0, 0.0, 0.0)
 
