@@ -1,28 +1,26 @@
 """Straight lines and normal noise under contexts of many shapes: what the default pays for what it need not know.
 
 Arm a of five pays slopes[a]'x + intercept[a] + N(0, 1); slopes and intercepts are normal and new in every world.  With
-a linear model that is right, printed are expected regret, median, 95th percentile and the paired difference.  One
-command, about five minutes of processor time for the whole table; --only takes names of SHAPES.
+a linear model that is right, printed is what `polyarm compare` says of each shape.  One command, about five minutes of
+processor time in all; runs are kept in benchmarks/results/plain_worlds, and a study that was stopped goes on.  --only
+takes names of SHAPES.
 
     python benchmarks/plain_worlds.py [--realizations 60] [--seed 37000] [--workers 2] [--only coins,groups]
                                       [--policies "nonparametric;linear-information:intercept=True"]
 """
 
 import argparse
-import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
-from rich.progress import track
 
+from polyarm import compare
 from polyarm.environments.presets import Scenario
-from polyarm.experiments.reporting.statistics import paired_difference, summarize
-from polyarm.experiments.running.play import play
-from polyarm.experiments.running.policy_specs import parse_policy
-from polyarm.experiments.running.seeds import policy_rng, world_rng
+from polyarm.tables import to_markdown
 from polyarm.types import Array, Rng, World
 
+RESULTS = Path(__file__).parent / "results" / "plain_worlds"
 ARMS, HORIZON, SEED = 5, 1500, 37_000
 POLICIES = "nonparametric;linear-information:intercept=True;linear-ucb:intercept=True;linear:intercept=True"
 
@@ -99,14 +97,6 @@ class PlainWorld:
         return World(x, means + rng.standard_normal(means.shape), means)
 
 
-def regret(shape: str, label: str, seed: int, realization: int) -> float:
-    """Expected regret of one run."""
-    world = (environment := PlainWorld(shape)).sample(HORIZON, world_rng(seed, realization))
-    policy = parse_policy(label).build(Scenario(shape, environment, HORIZON))
-    arms = play(policy, world, policy_rng(seed, realization, label)).arms
-    return float((world.means.max(axis=1) - world.means[np.arange(HORIZON), arms]).sum())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--realizations", type=int, default=60)
@@ -115,21 +105,14 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SHAPES))
     parser.add_argument("--policies", default=POLICIES)
     given = parser.parse_args()
-    shapes, labels = given.only.split(","), given.policies.split(";")
+    shapes, policies = given.only.split(","), given.policies.split(";")
     if not set(shapes) <= set(SHAPES):
         parser.error(f"--only must name some of {', '.join(SHAPES)}, got {given.only}")
-    jobs = [(s, p, given.seed, r) for s in shapes for r in range(given.realizations) for p in labels]
-    with ProcessPoolExecutor(given.workers, multiprocessing.get_context("spawn")) as pool:
-        runs = pool.map(regret, *zip(*jobs, strict=True), chunksize=4)
-        found = np.array(list(track(runs, total=len(jobs)))).reshape(len(shapes), given.realizations, len(labels))
-    print(f"T = {HORIZON}, R = {given.realizations}, seed {given.seed}, expected regret: mean ± standard error")
-    print("| contexts | policy | regret | median | 95th percentile | first policy's minus this one's (95 % CI) |")
-    print("|---|---|---|---|---|---|")
-    for shape, by_policy in zip(shapes, found.transpose(0, 2, 1), strict=True):
-        for label, values in zip(labels, by_policy, strict=True):
-            s, gap = summarize(values), paired_difference(by_policy[0], values)
-            apart = "-" if label == labels[0] else f"{gap.mean:+.1f} ({gap.low:+.1f}, {gap.high:+.1f})"
-            print(f"| {shape} | {label} | {s.mean:.1f} ± {s.se:.1f} | {s.median:.1f} | {s.p95:.0f} | {apart} |")
+    for shape in shapes:
+        scenario, out = Scenario(shape, PlainWorld(shape), HORIZON), RESULTS / f"{shape}-{given.seed}"
+        options = {"workers": given.workers, "out": out, "progress": True}
+        for table in compare(scenario, policies, given.realizations, seed=given.seed, **options).tables():
+            print(table.title, to_markdown(table), sep="\n\n")
 
 
 if __name__ == "__main__":
