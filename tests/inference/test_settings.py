@@ -91,7 +91,7 @@ def test_kinds_are_looked_for_at_powers_of_two_and_at_surprises() -> None:
     state = engine.init()._replace(values=np.array([0.0]), constant=1.0)
 
     def looks(n: int, rest: int, y: float) -> bool:
-        return engine._must_look(state._replace(n_rewards=n, rest_is=rest), y)
+        return engine._must_look(state._replace(rest_is=rest), n, y)
 
     power = 2 ** (int(np.log2(LOOKS)) + 3)
     assert [looks(n, MIXTURE, 5.0) for n in (LOOKS, LOOKS + 1, power - 1, power, power + 1)] == [

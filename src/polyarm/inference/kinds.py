@@ -287,18 +287,22 @@ class KindsEngine:
         """State whose kinds and rest have learnt a reward."""
         a, x, y = reward
         tallies.count_value(state.tally, state.seen, y)
-        state = state._replace(n_rewards=state.n_rewards + 1)
-        if self._must_look(state, y):
+        n = state.n_rewards + 1
+        must_look = self._must_look(state, n, y)
+        if len(state.values) == 0 and not must_look:
+            return state._replace(rest=self.rest._with_reward(state.rest, x, a, y, rng), n_rewards=n)
+        state = state._replace(n_rewards=n)
+        if must_look:
             found = find_kinds(state.tally, state.seen, state.values)
             if set(found.values) != set(state.values):
                 return self._rebuilt(state, found, reward, rng)
             state = self._with_rest(state, found, rng)
         if len(state.values) == 0:
-            return state._replace(rest=self.rest.update(state.rest, x, a, y, rng))
+            return state._replace(rest=self.rest._with_reward(state.rest, x, a, y, rng))
         return self._learnt(state, reward, rng)
 
-    def _must_look(self, state: KindsState, y: float) -> bool:
-        n = state.n_rewards
+    def _must_look(self, state: KindsState, n: int, y: float) -> bool:
+        """Whether the n-th reward may change what the kinds are."""
         if n <= LOOKS or n & (n - 1) == 0:
             return True
         surprise = state.rest_is == UNKNOWN or (state.rest_is == CONSTANT and y != state.constant)
@@ -330,7 +334,7 @@ class KindsEngine:
             kernels.visits(state.sticks, state.data[b], b, self.moves // 2, 1, rng_handle(rng))
         kernels.redraw_shared(state.sticks, a, b, self._hyperprior, rng_handle(rng))
         if state.rest_is == MIXTURE and not bool((state.values == reward.value).any()):
-            rest = self._still.update(state.rest, reward.context, a, reward.value, rng)
+            rest = self._still._with_reward(state.rest, reward.context, a, reward.value, rng)
             state = state._replace(rest=rest)
         return state
 
@@ -405,7 +409,7 @@ class KindsEngine:
         others = [reward for reward in rewards if reward.value not in found.values]
         engine = self._still if len(others) <= LOOKS else self._quick
         for arm, x, y in others:
-            rest = engine.update(rest, x, arm, y, rng)
+            rest = engine._with_reward(rest, x, arm, y, rng)
         return self.rest.refresh(rest, rng) if others else rest
 
     def _with_rest(self, state: KindsState, found: Found, rng: Rng) -> KindsState:
@@ -503,6 +507,8 @@ class KindsEngine:
         """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms)."""
         if state is not self._door.last:
             self._door.check(self, state)
+        if len(state.values) == 0 and not is_on(state.links):
+            return self.rest.moments(state.rest, context)
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self.rest.moments(state.rest, x)

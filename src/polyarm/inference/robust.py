@@ -227,19 +227,21 @@ class RobustEngine:
     def update(self, state: RobustState, context: Array, arm: int, reward: float, rng: Rng) -> RobustState:
         """State after one reward."""
         x = require_context(context, self.context_dim)
-        a = require_arm(arm, self.n_arms)
-        y = require_reward(reward)
+        return self._with_reward(state, x, require_arm(arm, self.n_arms), require_reward(reward), rng)
+
+    def _with_reward(self, state: RobustState, context: Array, arm: int, reward: float, rng: Rng) -> RobustState:
+        """State after a reward that was looked at, by this engine or by one around it."""
         if state is not self._door.last:
             state = self._door.admit(self, state)
         self._door.last = NOTHING
-        given, backup = state, backup_of(state, y)
-        state = self._with_room(state, a)
-        b = state.n_rewards % self.n_arms
-        if b == a:
-            b = (b + 1) % self.n_arms
-        state, finite = self._add_and_move(state, Reward(a, b, x, y), rng)
+        given, backup = state, backup_of(state, reward)
+        state = self._with_room(state, arm)
+        other = state.n_rewards % self.n_arms
+        if other == arm:
+            other = (other + 1) % self.n_arms
+        state, finite = self._add_and_move(state, Reward(arm, other, context, reward), rng)
         if not finite and not mended(state, self.init(), self._books(state)):
-            give_up(given, backup, y)
+            give_up(given, backup, reward)
         state = state._replace(n_rewards=state.n_rewards + 1)
         self._door.last = state
         share = remaining_share(state.n_rewards, self.half_life) if self.half_life is not None else 1.0
@@ -249,7 +251,8 @@ class RobustEngine:
 
     def _add_and_move(self, state: RobustState, reward: Reward, rng: Rng) -> tuple[RobustState, bool]:
         """State with the reward, and whether its numbers are finite."""
-        here, there = (Rewards(state.data[arm], state.seats[arm]) for arm in (reward.arm, reward.other))
+        a, b = reward.arm, reward.other
+        here, there = Rewards(state.data[a], state.seats[a]), Rewards(state.data[b], state.seats[b])
         stage, left, handle = UNITS, self.moves, rng_handle(rng)
         while stage not in (DONE, FAILED):
             n_moves = (left, self.other_arm_moves)
