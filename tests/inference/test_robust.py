@@ -17,7 +17,7 @@ from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.robust import predict, update
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
 from polyarm.kernels.robust.records import Rewards
-from polyarm.kernels.robust.update import ADD, DEEP, DONE, UNITS, Reward
+from polyarm.kernels.robust.update import ADD, DEEP, DONE, MANY, UNITS, Reward
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
 from polyarm.types import Array
@@ -326,10 +326,10 @@ def test_a_constant_context_is_a_bandit_without_context() -> None:
     np.testing.assert_allclose(sd, 1 / np.sqrt(200), rtol=0.35)
 
 
-@pytest.mark.parametrize(("dim", "n"), [(2, 65), (WIDE, 65), (WIDE, 125)])
-def test_every_arm_is_up_to_date_and_wide_arms_take_turns_at_what_they_share(dim: int, n: int) -> None:
-    """From 64 rewards on wide arms draw scales and the common centre when each has had its turn, and when units are new
-    (after 128): no arm lags behind."""
+@pytest.mark.parametrize(("dim", "n"), [(2, 65), (MANY - 2, 65), (MANY - 1, 65), (MANY - 1, 125), (WIDE, 125)])
+def test_every_arm_is_up_to_date_and_arms_of_many_features_take_turns_at_what_they_share(dim: int, n: int) -> None:
+    """From 64 rewards on arms of many features draw scales and the common centre when each has had its turn, and when
+    units are new (after 128): no arm lags behind."""
     engine, rng = RobustEngine(RobustMixture(3, dim)), np.random.default_rng(4)
     state, changed = played(engine, n - 1), []
     for t in range(7):
@@ -344,7 +344,8 @@ def test_every_arm_is_up_to_date_and_wide_arms_take_turns_at_what_they_share(dim
         np.testing.assert_allclose(np.tril(state.centres[..., : dim + 1]), np.tril(centres[..., : dim + 1]), rtol=1e-6)
     steps = np.arange(n, n + 7)
     deep = steps % max(2, 3 * (dim + 1) // DEEP) == 0
-    assert changed == [True] * 7 if dim < WIDE else changed == (deep | (steps % 3 == 0) | (steps == 128)).tolist()
+    turns = deep | (steps % 3 == 0) | (steps == 128)
+    assert changed == ([True] * 7 if dim + 1 < MANY else turns.tolist())
     again = engine.refresh(copied(state), rng)
     assert again.shared.noise_scale != state.shared.noise_scale  # whatever the step
 

@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
-from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.mixture.forgetting import FORGOTTEN
 from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS, close_slot
 from polyarm.kernels.robust.centre import draw_centre, draw_slopes, find_centre, rebuild_arm
@@ -28,6 +27,7 @@ from polyarm.kernels.robust.shared import draw_inverse_gamma, draw_shape, draw_s
 from polyarm.kernels.robust.units import RESERVOIR, is_measured, update_units, with_intercept
 from polyarm.types import Array, IntArray, Rng
 
+MANY = 12  # features from which what the arms share is drawn once in a round of the arms
 DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
 UNITS, ADD, MOVE_HERE, MOVE_THERE, DONE, FAILED = 0, 1, 2, 3, 4, 5  # stages of an update
 
@@ -95,7 +95,7 @@ def is_whole(arms: Arms) -> bool:
     each must be solved then, or when the units are new.
     """
     A, n = arms.sizes.shape[0], int(arms.shared.n_steps)
-    return bool(n_features(arms) < WIDE or n % A == 0 or is_measured(n, int(arms.prior.window)))
+    return bool(n_features(arms) < MANY or n % A == 0 or is_measured(n, int(arms.prior.window)))
 
 
 @no_refcount
