@@ -291,6 +291,17 @@ def test_kinds_may_come_late_and_go() -> None:
     assert finite(state)
 
 
+@pytest.mark.parametrize("values", ["numbers", "coins"])
+def test_every_reward_is_counted_whether_or_not_it_is_looked_at(values: str) -> None:
+    rng, kinds = np.random.default_rng(0), engine(2, 1)
+    state = kinds.init()
+    for n in range(1, 151):
+        y = rng.standard_normal() if values == "numbers" else float(rng.random() < 0.4)
+        state = kinds.update(state, np.ones(1), n % 2, y, rng)
+        assert state.n_rewards == n
+    assert state.rest.n_rewards == (150 if values == "numbers" else 0)
+
+
 def test_a_new_value_is_noticed_at_once() -> None:
     kinds = engine(2, 1)
     state = fed(kinds, np.array([0.0, 1.0] * 50 + [7.0]))
