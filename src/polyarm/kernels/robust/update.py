@@ -103,7 +103,7 @@ def redraw_shared(arms: Arms, arm: int, other: int, whole: bool, room: Room, rng
     """Redraw the arms that moved and, where it is to be whole, draw what the arms share; bring arms up to date.
 
     On a share of the steps scales are first drawn with centres and slopes integrated out, and then every arm is
-    redrawn.  The share falls with arms and columns: its cost stays about a tenth of the rest.
+    redrawn.  The share falls with arms and columns: its cost stays below a third of all.
     """
     A, D, n = arms.sizes.shape[0], n_features(arms), arms.shared.n_steps
     deep = n < RESERVOIR or int(n) % max(2, A * D // DEEP) == 0
