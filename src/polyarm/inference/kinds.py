@@ -288,18 +288,14 @@ class KindsEngine:
         a, x, y = reward
         tallies.count_value(state.tally, state.seen, y)
         n = state.n_rewards + 1
-        must_look = self._must_look(state, n, y)
-        if len(state.values) == 0 and not must_look:
-            return state._replace(rest=self.rest._with_reward(state.rest, x, a, y, rng), n_rewards=n)
-        state = state._replace(n_rewards=n)
-        if must_look:
+        if self._must_look(state, n, y):
             found = find_kinds(state.tally, state.seen, state.values)
             if set(found.values) != set(state.values):
-                return self._rebuilt(state, found, reward, rng)
+                return self._rebuilt(state._replace(n_rewards=n), found, reward, rng)
             state = self._with_rest(state, found, rng)
         if len(state.values) == 0:
-            return state._replace(rest=self.rest._with_reward(state.rest, x, a, y, rng))
-        return self._learnt(state, reward, rng)
+            return state._replace(rest=self.rest._with_reward(state.rest, x, a, y, rng), n_rewards=n)
+        return self._learnt(state._replace(n_rewards=n), reward, rng)
 
     def _must_look(self, state: KindsState, n: int, y: float) -> bool:
         """Whether the n-th reward may change what the kinds are."""

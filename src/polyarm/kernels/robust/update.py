@@ -27,7 +27,7 @@ from polyarm.kernels.robust.shared import draw_inverse_gamma, draw_shape, draw_s
 from polyarm.kernels.robust.units import RESERVOIR, is_measured, update_units, with_intercept
 from polyarm.types import Array, IntArray, Rng
 
-MANY = 12  # features from which what the arms share is drawn once in a round of the arms
+MANY = 14  # features from which what the arms share is drawn once in a round of the arms
 DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
 UNITS, ADD, MOVE_HERE, MOVE_THERE, DONE, FAILED = 0, 1, 2, 3, 4, 5  # stages of an update
 
