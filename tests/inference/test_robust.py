@@ -326,13 +326,18 @@ def test_a_constant_context_is_a_bandit_without_context() -> None:
     np.testing.assert_allclose(sd, 1 / np.sqrt(200), rtol=0.35)
 
 
-@pytest.mark.parametrize(("dim", "n"), [(2, 65), (MANY - 2, 65), (MANY - 1, 65), (MANY - 1, 125), (WIDE, 125)])
-def test_every_arm_is_up_to_date_and_arms_of_many_features_take_turns_at_what_they_share(dim: int, n: int) -> None:
-    """From 64 rewards on arms of many features draw scales and the common centre when each has had its turn, and when
-    units are new (after 128): no arm lags behind."""
-    engine, rng = RobustEngine(RobustMixture(3, dim)), np.random.default_rng(4)
+@pytest.mark.parametrize(
+    ("dim", "n_arms", "n"),
+    [(2, 3, 65), (MANY - 2, 3, 65), (MANY - 1, 3, 65), (MANY - 1, 3, 125), (WIDE, 3, 125), (MANY - 1, 20, 70)],
+)
+def test_every_arm_is_up_to_date_and_arms_of_many_features_take_turns_at_what_they_share(
+    dim: int, n_arms: int, n: int
+) -> None:
+    """From 64 rewards on arms of many features draw scales and the common centre once in a round, at least every eight
+    steps, and when units are new (after 128): no arm lags behind."""
+    engine, rng = RobustEngine(RobustMixture(n_arms, dim)), np.random.default_rng(4)
     state, changed = played(engine, n - 1), []
-    for t in range(7):
+    for t in range(11):
         before = state.shared.noise_scale, *state.shared.arm_var, *state.features.centre
         state = engine.update(state, rng.standard_normal(dim), t % 3, rng.standard_normal(), rng)
         changed.append(before != (state.shared.noise_scale, *state.shared.arm_var, *state.features.centre))
@@ -342,10 +347,10 @@ def test_every_arm_is_up_to_date_and_arms_of_many_features_take_turns_at_what_th
         for arm, K in enumerate(state.sizes[:, 0]):
             np.testing.assert_allclose(state.tables[arm, :, :K], used[arm], rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(np.tril(state.centres[..., : dim + 1]), np.tril(centres[..., : dim + 1]), rtol=1e-6)
-    steps = np.arange(n, n + 7)
-    deep = steps % max(2, 3 * (dim + 1) // DEEP) == 0
-    turns = deep | (steps % 3 == 0) | (steps == 128)
-    assert changed == ([True] * 7 if dim + 1 < MANY else turns.tolist())
+    steps = np.arange(n, n + 11)
+    deep = steps % max(2, n_arms * (dim + 1) // DEEP) == 0
+    turns = deep | (steps % min(n_arms, 8) == 0) | (steps == 128)
+    assert changed == ([True] * 11 if dim + 1 < MANY else turns.tolist())
     again = engine.refresh(copied(state), rng)
     assert again.shared.noise_scale != state.shared.noise_scale  # whatever the step
 

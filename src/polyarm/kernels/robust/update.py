@@ -28,6 +28,7 @@ from polyarm.kernels.robust.units import RESERVOIR, is_measured, update_units, w
 from polyarm.types import Array, IntArray, Rng
 
 MANY = 14  # features from which what the arms share is drawn once in a round of the arms
+LONGEST = 8  # steps between such draws, however many arms there are: scales that lag cost regret
 DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
 UNITS, ADD, MOVE_HERE, MOVE_THERE, DONE, FAILED = 0, 1, 2, 3, 4, 5  # stages of an update
 
@@ -91,11 +92,11 @@ def rebuild(books: Books) -> None:
 
 @inlined
 def is_whole(arms: Arms) -> bool:
-    """Whether the arms draw what they share at this step: with many features when every arm has had its turn, because
-    each must be solved then, or when the units are new.
+    """Whether the arms draw what they share at this step: with many features once in a round of the arms, because each
+    must be solved then, or when the units are new.
     """
     A, n = arms.sizes.shape[0], int(arms.shared.n_steps)
-    return bool(n_features(arms) < MANY or n % A == 0 or is_measured(n, int(arms.prior.window)))
+    return bool(n_features(arms) < MANY or n % min(A, LONGEST) == 0 or is_measured(n, int(arms.prior.window)))
 
 
 @no_refcount
