@@ -31,7 +31,7 @@ def is_kernel(value: object) -> bool:
     if hasattr(value, "py_func"):
         return True
     module = value.__module__ if isinstance(value, python_types.FunctionType) else ""
-    return module.startswith("polyarm.kernels.") and not module.endswith("._jit")
+    return module.startswith("polyarm.kernels.") and not module.endswith(("._jit", ".lanes"))
 
 
 def diagonal_residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: Array) -> None:

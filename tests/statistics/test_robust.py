@@ -11,6 +11,7 @@ from scipy.special import gammaln, logsumexp
 from polyarm.inference import RobustEngine, RobustState
 from polyarm.inference.robust_checks import values_of
 from polyarm.kernels._jit import plain, rng_handle
+from polyarm.kernels.lanes import LANES
 from polyarm.kernels.robust import update
 from polyarm.kernels.robust.component import COUNT, SYY, VAR, sxx_row, sxy_row, w_row
 from polyarm.kernels.robust.records import Rewards, hyperprior_of
@@ -122,9 +123,15 @@ def at_home_everywhere(T: Array, k: int, features: Any, tau: float, x: Array, ow
     return 0.0
 
 
+def all_at_home_everywhere(T: Array, k: int, features: Any, tau: float, x: Array) -> Array:
+    """The same for four components."""
+    return np.zeros(LANES)
+
+
 def test_components_without_places_are_noticed() -> None:
     engine, X, y = small_problem()
-    wrong = mutant(update.random_moves, {"minus_log_density": at_home_everywhere})
+    everywhere = {"minus_log_density": at_home_everywhere, "minus_log_densities": all_at_home_everywhere}
+    wrong = mutant(update.random_moves, everywhere)
     assert distance(visited_partitions(engine, X, y, 800, wrong), exact_partitions(engine, X, y)) > 0.05
 
 

@@ -27,10 +27,11 @@ from polyarm.inference.rules import Budget, Sweeps
 from polyarm.inference.slots import doubled_slots, slots_in_order
 from polyarm.inference.state_checks import require_components, require_numbers, require_roots, require_seating
 from polyarm.kernels._jit import rng_handle
+from polyarm.kernels.lanes import LANES
 from polyarm.kernels.linalg.sqrt_information import absorb
 from polyarm.kernels.mixture import gibbs as kernels
 from polyarm.kernels.mixture import means
-from polyarm.kernels.mixture.component import DISCOUNT, GAMMA, LANES, LOG_DET, MEAN, NOISE, SCALE, SHAPE, n_rows
+from polyarm.kernels.mixture.component import DISCOUNT, GAMMA, LOG_DET, MEAN, NOISE, SCALE, SHAPE, n_rows
 from polyarm.kernels.mixture.finite import finite_components
 from polyarm.kernels.mixture.forgetting import forget
 from polyarm.kernels.mixture.hyperparameters import MOST, rate_rewards, redraw, redraw_scale

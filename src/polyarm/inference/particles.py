@@ -22,9 +22,10 @@ from polyarm.inference.state_checks import (
     require_roots,
 )
 from polyarm.kernels._jit import rng_handle
+from polyarm.kernels.lanes import LANES
 from polyarm.kernels.mixture import means
 from polyarm.kernels.mixture import particles as kernels
-from polyarm.kernels.mixture.component import COUNT, LANES, n_rows
+from polyarm.kernels.mixture.component import COUNT, n_rows
 from polyarm.kernels.mixture.finite import finite_columns
 from polyarm.kernels.mixture.particles import PARTICLES, POOL
 from polyarm.kernels.mixture.records import Prior

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from polyarm.errors import CONTEXT_LIMIT, REWARD_LIMIT, InvalidArgument, require, shown
-from polyarm.kernels.mixture.component import COEF, COUNT, LANES, LOO, SCALE
+from polyarm.kernels.lanes import LANES
+from polyarm.kernels.mixture.component import COEF, COUNT, LOO, SCALE
 from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.types import Array, IntArray
 

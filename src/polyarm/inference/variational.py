@@ -29,9 +29,10 @@ from polyarm.inference.state_checks import (
     require_rewards,
 )
 from polyarm.kernels._jit import rng_handle
+from polyarm.kernels.lanes import LANES
 from polyarm.kernels.mixture import means
 from polyarm.kernels.mixture import variational as kernels
-from polyarm.kernels.mixture.component import COUNT, DISCOUNT, LANES, SHAPE, cache_constants, n_rows, reset
+from polyarm.kernels.mixture.component import COUNT, DISCOUNT, SHAPE, cache_constants, n_rows, reset
 from polyarm.kernels.mixture.finite import finite_columns
 from polyarm.kernels.mixture.records import Prior
 from polyarm.models import LinearMixture, Objective, StudentMixture

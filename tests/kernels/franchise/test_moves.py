@@ -77,4 +77,4 @@ def test_masses_of_first_tables_and_dishes_are_certain() -> None:
     empty.tables.arms[:, TABLES] = 1, 0, 2
     assert plain(books.log_all_tables)(empty) == pytest.approx(np.log(3.9))
     room = plain(books.room_for)(empty)
-    assert [len(part) for part in room] == [ROOM + CAPACITY + 1, CAPACITY, CAPACITY, CAPACITY, 2]
+    assert [len(part) for part in room] == [ROOM + CAPACITY + 4, CAPACITY, CAPACITY, CAPACITY, 2]  # whole lanes

@@ -47,12 +47,12 @@ def test_pivots_are_at_least_those_of_the_prior(d: int) -> None:
     assert (np.diag(M) >= np.sqrt(1 / variance) * (1 - 1e-15)).all()
 
 
-@pytest.mark.parametrize("d", SIZES)
+@pytest.mark.parametrize("d", [d for d in SIZES if d >= triangle.WIDE])
 def test_rows_of_the_inverse_are_sums_in_one_order(d: int) -> None:
     A, variance = spread(d)
     F, M, B, row = factor(A, variance), A.copy(), np.empty((d, d)), np.empty(d)
     triangle.factorise(M, variance, d)
-    triangle.invert_lower(M, B, d)
+    triangle.invert_wide(M, B, d)
     whole = np.triu(B)
     for i in range(d):
         for j in range(i + 1, d):

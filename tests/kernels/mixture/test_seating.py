@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 from polyarm.kernels._jit import RngHandle, kernel, plain, rng_from, rng_handle
+from polyarm.kernels.lanes import whole
 from polyarm.kernels.mixture import seating
 from polyarm.types import Array, IntArray
 from tests import reference
@@ -46,17 +47,19 @@ def test_the_partition_law_equals_sequential_seating(concentration: float, disco
 
 
 @kernel
-def tally(logw: Array, n: int, handle: RngHandle) -> IntArray:
+def tally(logw: Array, size: int, n: int, handle: RngHandle) -> IntArray:
     rng = rng_from(handle)
-    counts = np.zeros(logw.shape[0], np.int64)
+    counts = np.zeros(size, np.int64)
     for _ in range(n):
-        counts[seating.draw_index(logw.copy(), logw.shape[0], rng)] += 1
+        counts[seating.draw_index(logw.copy(), size, rng)] += 1
     return counts
 
 
 def test_an_index_is_drawn_in_proportion_to_its_weight() -> None:
     logw = np.array([-1000.0, -999.0, -997.5, -np.inf, -1001.0])
-    counts = tally(logw, 200_000, rng_handle(np.random.default_rng(0)))
+    room = np.full(whole(len(logw)), np.nan)  # what lies beyond is not there
+    room[: len(logw)] = logw
+    counts = tally(room, len(logw), 200_000, rng_handle(np.random.default_rng(0)))
     p = np.exp(logw - logw.max())
     keep = p > 0
     assert counts[~keep].sum() == 0
@@ -85,7 +88,7 @@ def test_labels_are_numbered_by_appearance() -> None:
 def test_an_index_is_where_the_cumulated_weights_pass_a_uniform_number(u: float) -> None:
     weights = np.array([0.3, 1e-300, 0.4, 0.0, 0.3])
     with np.errstate(divide="ignore"):
-        logw = np.append(np.log(weights) - 5.0, 99.0)  # what lies beyond is not there
+        logw = np.append(np.log(weights) - 5.0, [99.0, np.nan, -np.inf])  # what lies beyond is not there
     found = plain(seating.draw_index)(logw, 5, Script(uniforms=[u]))
     assert found == np.searchsorted(np.cumsum([0.3, 0.0, 0.4, 0.0, 0.3]), u, side="right")
 

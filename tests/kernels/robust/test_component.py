@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from polyarm.kernels._jit import plain
-from polyarm.kernels.robust import component
+from polyarm.kernels.robust import component, solving
 from polyarm.kernels.robust.component import COUNT, MEAN, MOVES, SYY, VAR
-from polyarm.kernels.robust.records import Solver
+from polyarm.kernels.robust.records import Solver, solver_for
 from polyarm.types import Array
 from tests.kernels.robust.world import (
+    CAPACITY,
     KEPT,
     LOWER,
     N_ROWS,
@@ -35,7 +36,7 @@ def world() -> World:
 
 
 def solver() -> Solver:
-    return Solver(np.empty((D, D)), np.empty((D, D)), np.empty(D), np.empty(D))
+    return plain(solver_for)(D)
 
 
 def sums_of(T: Array, k: int) -> list[Array]:
@@ -155,7 +156,7 @@ def test_rank_one_changes_equal_a_fresh_solution(world: World, sign: float) -> N
     assert not plain(component.rank_one)(T, 0, world.data[0], r, sign, space.v)
     assert_slopes(T, 0, wanted)
     plain(component.count_in)(T, 0, world.data[0], r, sign)
-    plain(component.solve)(T, 0, w0, R, space)
+    plain(solving.solve)(T, 0, w0, R, space)
     assert_slopes(T, 0, wanted)
 
 
@@ -174,7 +175,7 @@ def test_a_reward_that_holds_all_the_information_is_not_taken_out_by_rank_one(wo
 
 def test_information_is_factorised(world: World) -> None:
     M, known = np.empty((D, D)), world.known[2][1]
-    plain(component.information)(world.tables[2], 1, world.features.part_var, M)
+    plain(solving.information)(world.tables[2], 1, world.features.part_var, M)
     factor = np.tril(M)
     np.testing.assert_allclose(factor @ factor.T, known.Sxx / known.s2 + np.diag(1 / world.features.part_var))
 
@@ -198,3 +199,51 @@ def test_kept_sums_are_counted_from_elsewhere(world: World) -> None:
     np.testing.assert_allclose(T[[KEPT, KEPT + 1], 2], np.array([3, y @ y]))
     np.testing.assert_allclose(rows_of(T, 2, KEPT + 2, PAIRS), (X.T @ X)[LOWER], atol=1e-12)
     np.testing.assert_allclose(rows_of(T, 2, KEPT + 2 + PAIRS, D), X.T @ y, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_used", [1, 2, 3])
+def test_components_are_solved_together_and_leave_the_other_slots_alone(world: World, n_used: int) -> None:
+    T, R, w0 = world.tables[0], world.features.part_var, world.centres[0, :, D + 1]
+    T[:, 4:] = np.nan  # slots that were never used
+    before, expected = T.copy(), []
+    for k in range(n_used):
+        V = np.linalg.inv(world.known[0][k].Sxx / T[VAR, k] + np.diag(1 / R))
+        expected.append(world.known[0][k]._replace(U=V @ (world.known[0][k].Sxy / T[VAR, k] + w0 / R), V=V))
+    T[MEAN : MEAN + D + PAIRS, :n_used] = 99.0
+    plain(solving.solve_all)(T, n_used, w0, R, solver())
+    for k in range(n_used):
+        assert_slopes(T, k, expected[k])
+    np.testing.assert_array_equal(T[:, n_used:], before[:, n_used:])
+    np.testing.assert_array_equal(T[:MEAN], before[:MEAN])
+    np.testing.assert_array_equal(T[MEAN + D + PAIRS :], before[MEAN + D + PAIRS :])
+
+
+@pytest.mark.parametrize("slot", [0, 2, 5])
+def test_one_component_is_solved_among_the_others(world: World, slot: int) -> None:
+    T, R, w0, known = world.tables[0], world.features.part_var, np.array([0.3, -0.2, 0.9]), world.known[0][2]
+    T[:, slot] = T[:, 2]
+    before = T.copy()
+    plain(solving.solve)(T, slot, w0, R, solver())
+    V = np.asarray(np.linalg.inv(known.Sxx / known.s2 + np.diag(1 / R)), dtype=np.float64)
+    assert_slopes(T, slot, known._replace(U=V @ (known.Sxy / known.s2 + w0 / R), V=V))
+    others = np.arange(T.shape[1]) != slot
+    np.testing.assert_array_equal(T[:, others], before[:, others])
+
+
+@pytest.mark.parametrize("dim", [20, 30])
+def test_narrow_and_wide_components_are_solved_alike(dim: int) -> None:
+    """Lanes where features are few, rows where they are many: the same posterior, by whichever way."""
+    rng = np.random.default_rng(dim)
+    T, space = np.zeros((plain(component.n_rows)(dim), CAPACITY)), plain(solver_for)(dim)
+    data, R, w0 = rng.standard_normal((40, dim + 1)), rng.gamma(1.0, size=dim) + 0.1, rng.standard_normal(dim)
+    for k in range(6):
+        plain(component.reset)(T, k, w0, R, 0.5 + k)
+        for r in range(k, 40, 6):
+            plain(component.count_in)(T, k, data, r, 1.0)
+    plain(solving.solve_all)(T, 6, w0, R, space)
+    for k in range(6):
+        X, y = data[k::6, :dim], data[k::6, dim]
+        V = np.linalg.inv(X.T @ X / T[VAR, k] + np.diag(1 / R))
+        np.testing.assert_allclose(T[MEAN : MEAN + dim, k], V @ (X.T @ y / T[VAR, k] + w0 / R), rtol=1e-8, atol=1e-10)
+        packed = T[MEAN + dim : MEAN + dim + dim * (dim + 1) // 2, k]
+        np.testing.assert_allclose(packed, V[np.tril_indices(dim)], rtol=1e-8, atol=1e-12)

@@ -46,6 +46,14 @@ def test_distance_is_minus_the_log_density(world: World) -> None:
     assert distance(T, 0, features, 0.0, x, 0.0) == 0.0
 
 
+def test_distances_of_four_components_are_those_of_each(world: World) -> None:
+    T, features = world.tables[0], world.features
+    found = plain(gating.minus_log_densities)(T, 0, features, TAU, x)
+    each = [plain(gating.minus_log_density)(T, k, features, TAU, x, 0.0) for k in range(4)]
+    np.testing.assert_allclose(found, each, rtol=1e-14)
+    np.testing.assert_array_equal(plain(gating.minus_log_densities)(T, 0, features, 0.0, x), 0.0)
+
+
 def test_weights_in_a_context_have_the_mean_and_the_size_of_the_definition(world: World) -> None:
     """Means are exact; the size answers for n rewards and for locations that are not known, every term of it."""
     counts, K = np.empty(4), 3

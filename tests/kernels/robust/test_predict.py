@@ -7,6 +7,7 @@ from polyarm.kernels._jit import plain
 from polyarm.kernels.robust import predict
 from polyarm.kernels.robust.centre import find_centre
 from polyarm.kernels.robust.predict import View
+from polyarm.kernels.robust.records import solver_for
 from polyarm.types import Array
 from tests.kernels.robust.world import D, World, make_world
 from tests.kernels.script import Script
@@ -36,7 +37,7 @@ def located(world: World, arm: int) -> View:
     K = len(world.known[arm])
     view = plain(predict.blank_view)(K + 1, D)
     view.x[:] = x
-    plain(find_centre)(world.tables[arm], K, world.centres[arm], world.features)
+    plain(find_centre)(world.tables[arm], K, world.centres[arm], world.features, plain(solver_for)(D))
     plain(predict.locate)(world.tables[arm], K, world.centres[arm], world.features, view)
     return view
 
@@ -44,7 +45,7 @@ def located(world: World, arm: int) -> View:
 @pytest.mark.parametrize("arm", range(4))
 def test_the_centre_has_its_posterior_with_the_slopes_integrated_out(world: World, arm: int) -> None:
     centre, drawn = world.centres[arm], world.centres[arm, :, D + 1].copy()
-    plain(find_centre)(world.tables[arm], len(world.known[arm]), centre, world.features)
+    plain(find_centre)(world.tables[arm], len(world.known[arm]), centre, world.features, plain(solver_for)(D))
     mean, covariance = dense_centre(world, arm)
     factor = np.tril(centre[:, :D])
     np.testing.assert_allclose(factor @ factor.T, np.linalg.inv(covariance))
@@ -138,11 +139,11 @@ def test_tied_rewards_are_distrusted_by_the_number_of_rewards(world: World) -> N
     np.testing.assert_allclose(moments, [[1, 2, 3, 4], [2.8 / np.sqrt(8), 2.8, 9.0, 2.8 / np.sqrt(3)]])
 
 
-@pytest.mark.parametrize("n", [1, predict.LANES - 1, predict.LANES, 2 * predict.LANES + 3])
+@pytest.mark.parametrize("n", [1, predict.ABREAST - 1, predict.ABREAST, 2 * predict.ABREAST + 3])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_many_contexts_have_the_moments_of_each(world: World, n: int, intercept: bool) -> None:
     for arm, known in enumerate(world.known):
-        plain(find_centre)(world.tables[arm], len(known), world.centres[arm], world.features)
+        plain(find_centre)(world.tables[arm], len(known), world.centres[arm], world.features, plain(solver_for)(D))
     contexts = np.random.default_rng(n).standard_normal((n, D - intercept))
     state = world.tables, world.sizes, world.centres, world.hyper, world.columns
     many, one = np.empty((n, 2, len(world.known))), np.empty((2, len(world.known)))

@@ -10,7 +10,7 @@ from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.robust import centre as centres
 from polyarm.kernels.robust import update
 from polyarm.kernels.robust.component import COUNT, VAR, keep
-from polyarm.kernels.robust.records import Rewards, arm_of
+from polyarm.kernels.robust.records import Rewards, arm_of, solver_for
 from polyarm.kernels.robust.shared import least_noise
 from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, MOVE_THERE, UNITS, Reward
 from tests.kernels.robust.test_component import assert_slopes, assert_sums
@@ -29,7 +29,7 @@ def world() -> World:
 
 def test_a_centre_is_drawn_from_its_posterior(world: World) -> None:
     centre = world.centres[0]
-    plain(centres.find_centre)(world.tables[0], 3, centre, world.features)
+    plain(centres.find_centre)(world.tables[0], 3, centre, world.features, plain(solver_for)(D))
     mean, covariance = dense_centre(world, 0)
     plain(centres.draw_centre)(centre, np.empty(D), Script(normals=NORMALS))
     factor = np.linalg.cholesky(np.linalg.inv(covariance))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import inlined, kernel
+from polyarm.kernels.lanes import whole
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.types import Array, IntArray
 
@@ -58,7 +59,7 @@ class Rules(NamedTuple):
 class Room(NamedTuple):
     """Room to work in: what moves would else allocate, and so count references of every array at every step."""
 
-    logw: Array  # (L + C + 1,)
+    logw: Array  # (L + C + 1,), and more up to whole lanes
     fit: Array  # (C,), as the next two
     s: Array
     e: Array
@@ -79,7 +80,7 @@ def room_for(franchise: Franchise) -> Room:
     """Room enough until a kernel must stop because there is none for another dish or table."""
     C, L = franchise.dishes.components.shape[1], franchise.tables.dish.shape[1]
     d = franchise.rewards.data.shape[1] - 2
-    return Room(np.empty(L + C + 1), np.empty(C), np.empty(C), np.empty(C), np.empty(d))
+    return Room(np.empty(whole(L + C + 1)), np.empty(C), np.empty(C), np.empty(C), np.empty(d))
 
 
 @inlined

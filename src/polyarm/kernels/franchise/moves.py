@@ -25,6 +25,7 @@ from polyarm.kernels.franchise.books import (
     new_table_mass,
     room_for,
 )
+from polyarm.kernels.lanes import whole
 from polyarm.kernels.mixture.component import (
     COEF,
     COUNT,
@@ -189,7 +190,7 @@ def change_dish(franchise: Franchise, a: int, t: int, rng: Rng) -> None:
     v = np.empty(franchise.rewards.data.shape[1] - 2)
     block = send_back(franchise, a, t, v)
     K = franchise.dishes.size[K_USED]
-    logw = np.empty(K + 1)
+    logw = np.empty(whole(K + 1))
     for k in range(K):
         logw[k] = log_mass(tables.menu[label[k]] - rules.shared_discount) + log_block(franchise, k, block)
     logw[K] = log_mass(new_dish_mass(rules, K)) + log_block(franchise, -1, block)

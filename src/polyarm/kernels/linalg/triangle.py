@@ -69,7 +69,10 @@ def solve_upper(F: Array, v: Array, d: int) -> None:
 
 @no_refcount
 def invert_wide(F: Array, B: Array, d: int) -> None:
-    """As `invert_lower`, a row of B at a time, four columns of F off it at once; F' must stand above F."""
+    """Write B = F^-T, upper triangular, and B' below it, a row at a time, four columns of F off it at once.
+
+    Where `factorise` was wide, F' stands above F.
+    """
     for i in range(d):
         row = B[i]
         row[:] = 0.0
@@ -95,30 +98,8 @@ def invert_wide(F: Array, B: Array, d: int) -> None:
 
 
 @no_refcount
-def invert_lower(F: Array, B: Array, d: int) -> None:
-    """Write B = F^-T: upper triangular, its row i is column i of F^-1; where it is wide, B' below it."""
-    if d >= WIDE:
-        invert_wide(F, B, d)
-        return
-    for i in range(d):
-        B[i, i] = 1.0 / F[i, i]
-        for j in range(i + 1, d):
-            t = 0.0
-            for k in range(i, j):
-                t -= F[j, k] * B[i, k]
-            B[i, j] = t / F[j, j]
-
-
-@no_refcount
 def row_of_square(B: Array, i: int, d: int, out: Array) -> None:
-    """Write row i of B B', up to its diagonal, where B is upper triangular and, where it is wide, B' below it."""
-    if d < WIDE:
-        for j in range(i + 1):
-            t = 0.0
-            for m in range(i, d):
-                t += B[i, m] * B[j, m]
-            out[j] = t
-        return
+    """Write row i of B B', up to its diagonal, where B is upper triangular and B' stands below it."""
     row = out[: i + 1]
     row[:] = 0.0
     m = i

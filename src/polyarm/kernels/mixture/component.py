@@ -25,11 +25,12 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import inlined, kernel
+from polyarm.kernels.elementary import log
+from polyarm.kernels.lanes import LANES, load, splat, store, within
 from polyarm.kernels.linalg.sqrt_information import coefficients, inverse, n_absorbed, rotate_in
 from polyarm.types import Array, IntArray
 
 COUNT, SCALE, LOG_DET, COEF, LOO, MOVES, MEAN = 0, 1, 2, 3, 4, 5, 6
-LANES = 4  # components scored together; a table's capacity is a multiple of it
 LOG_2PI = math.log(2.0 * math.pi)
 SHAPE, NOISE, GAMMA, DISCOUNT = 0, 1, 2, 3  # entries of a process: a0, b0, concentration, discount
 NOTHING = 1e-12  # a seating mass at or below this is none: a finite mixture whose components are all in use
@@ -45,21 +46,38 @@ def n_rows(dim: int) -> int:
 
 
 @inlined
-def log_gamma_step(a: float) -> float:
-    """g(a) = lgamma(a + 1/2) - lgamma(a), by its asymptotic series above 16 and the recurrence below."""
-    ratio = 1.0
+def gamma_step(a: float) -> tuple[float, float]:
+    """The pair q, c with lgamma(a + 1/2) - lgamma(a) = log q - c, by its asymptotic series above 16.
+
+    Below, by the recurrence: the step from a to a + 1 divides it by (a + 1/2) / a.
+    """
+    above, below = 1.0, 1.0
     while a < 16.0:
-        ratio *= a / (a + 0.5)
+        above *= a
+        below *= a + 0.5
         a += 1.0
     t = 1.0 / (a * a)
-    series = 0.5 * math.log(a) - (1 / 8 - t * (1 / 192 - t * (1 / 640 - t * (17 / 14336 - t * 31 / 18432)))) / a
-    return series if ratio == 1.0 else series + math.log(ratio)
+    series = (1 / 8 - t * (1 / 192 - t * (1 / 640 - t * (17 / 14336 - t * 31 / 18432)))) / a
+    return math.sqrt(a) * above / below, series
+
+
+@inlined
+def log_gamma_step(a: float) -> float:
+    """g(a) = lgamma(a + 1/2) - lgamma(a)."""
+    q, c = gamma_step(a)
+    return math.log(q) - c
+
+
+@inlined
+def log_product(mass: float, factor: float) -> float:
+    """Logarithm of a seating mass times a factor, minus infinity where there is no mass."""
+    return math.log(mass * factor) if mass > NOTHING else -math.inf
 
 
 @inlined
 def log_mass(mass: float) -> float:
     """Logarithm of a seating mass, minus infinity when there is none."""
-    return math.log(mass) if mass > NOTHING else -math.inf
+    return log_product(mass, 1.0)
 
 
 @inlined
@@ -68,10 +86,11 @@ def cache_constants(T: Array, k: int, a0: float, discount: float) -> None:
     n = T[COUNT, k]
     a = a0 + 0.5 * n
     log_b = math.log(T[SCALE, k])
-    T[COEF, k] = log_mass(n - discount) + log_gamma_step(a) - 0.5 * (LOG_2PI + log_b)
+    q, c = gamma_step(a)
+    T[COEF, k] = log_product(n - discount, q) - c - 0.5 * (LOG_2PI + log_b)
     T[LOO, k] = -math.inf
-    if n > 1.0:
-        T[LOO, k] = log_mass(n - 1.0 - discount) + log_gamma_step(a - 0.5) - 0.5 * LOG_2PI - a * log_b
+    if n > 1.0:  # g(a - 1/2) = log(a - 1/2) - g(a)
+        T[LOO, k] = log_product(n - 1.0 - discount, (a - 0.5) / q) + c - 0.5 * LOG_2PI - a * log_b
 
 
 @inlined
@@ -92,37 +111,28 @@ def copy(T: Array, origin: int, target: int) -> None:
 def residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: Array) -> None:
     """Write s = 1 + x'Vx and e = y - x'U of reward r for the first n_used components, LANES at a time."""
     d = data.shape[1] - 2
-    for k in range(0, n_used, 4):
-        s0 = s1 = s2 = s3 = 1.0
-        e0 = e1 = e2 = e3 = data[r, d]
+    for k in range(0, n_used, LANES):
+        square = splat(1.0)
+        residual = splat(data[r, d])
         p = MEAN + d
         for j in range(d):
-            f0 = f1 = f2 = f3 = 0.0
+            f = splat(0.0)
             for i in range(j + 1):
-                xi = data[r, i]
-                f0 += xi * T[p, k]
-                f1 += xi * T[p, k + 1]
-                f2 += xi * T[p, k + 2]
-                f3 += xi * T[p, k + 3]
+                f += data[r, i] * load(T, p, k)
                 p += 1
-            s0 += f0 * f0
-            s1 += f1 * f1
-            s2 += f2 * f2
-            s3 += f3 * f3
-            xj = data[r, j]
-            u = MEAN + j
-            e0 -= xj * T[u, k]
-            e1 -= xj * T[u, k + 1]
-            e2 -= xj * T[u, k + 2]
-            e3 -= xj * T[u, k + 3]
-        s[k] = s0
-        s[k + 1] = s1
-        s[k + 2] = s2
-        s[k + 3] = s3
-        e[k] = e0
-        e[k + 1] = e1
-        e[k + 2] = e2
-        e[k + 3] = e3
+            square += f * f
+            residual -= data[r, j] * load(T, MEAN + j, k)
+        store(square, s, k)
+        store(residual, e, k)
+
+
+@inlined
+def log_predictives(T: Array, n_used: int, a0: float, s: Array, e: Array, out: Array) -> None:
+    """Write the log predictive density, plus what COEF adds, of the first n_used components, LANES at a time."""
+    for k in range(0, n_used, LANES):
+        a, square, residual = a0 + 0.5 * load(T, COUNT, k), load(s, k), load(e, k)
+        spread = square + residual * residual / (2.0 * within(0, n_used - k, load(T, SCALE, k), 1.0))
+        store(load(T, COEF, k) + a * log(square) - (a + 0.5) * log(spread), out, k)
 
 
 @inlined

@@ -24,6 +24,7 @@ from polyarm.kernels.mixture.component import (
     log_evidence,
     log_mass,
     log_predictive,
+    log_predictives,
     prior_log_predictive,
     rank_one,
     rebuild,
@@ -80,8 +81,7 @@ def score(arm: Arm, i: int, room: Room) -> None:
     """Write the log weight of every component and, last, of a new one, for reward i as if seated nowhere."""
     T, K, process, logw, s, e = arm.components, arm.size[K_USED], arm.process, room.logw, room.s, room.e
     residuals(T, K, arm.data, i, s, e)
-    for k in range(K):
-        logw[k] = log_predictive(T[COEF, k], process[SHAPE] + 0.5 * T[COUNT, k], T[SCALE, k], s[k], e[k])
+    log_predictives(T, K, process[SHAPE], s, e, logw)
     logw[K] = log_mass(process[GAMMA] + K * process[DISCOUNT]) + arm.data[i, arm.data.shape[1] - 1]
 
 

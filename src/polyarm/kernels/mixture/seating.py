@@ -14,20 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyarm.kernels._jit import inlined, kernel
+from polyarm.kernels.elementary import exp
+from polyarm.kernels.lanes import LANES, load, store, where_less, within
 from polyarm.kernels.mixture.component import log_mass
 from polyarm.types import Array, IntArray, Rng
+
+NEVER = -37.0  # a log share: exp(-37) is below half an ulp of the total
 
 
 @inlined
 def draw_index(logw: Array, size: int, rng: Rng) -> int:
-    """Index k < size drawn with probability proportional to exp(logw[k]); logw is used up."""
+    """Index k < size drawn with probability proportional to exp(logw[k]); logw, of `whole` lanes, is used up."""
     top = logw[0]
     for k in range(1, size):
         top = max(top, logw[k])
+    for k in range(0, size, LANES):
+        gap = within(0, size - k, load(logw, k) - top, -math.inf)
+        share = exp(where_less(NEVER, gap, gap, NEVER))
+        store(where_less(NEVER, gap, share, 0.0), logw, k)
     total = 0.0
     for k in range(size):
-        gap = logw[k] - top
-        total += math.exp(gap) if gap > -37.0 else 0.0  # exp(-37) is below half an ulp of the total
+        total += logw[k]
         logw[k] = total
     u = rng.random() * total
     k = 0

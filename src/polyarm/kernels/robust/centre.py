@@ -6,38 +6,57 @@ centre  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
 """
 
 from polyarm.kernels._jit import inlined, no_refcount
+from polyarm.kernels.lanes import LANES, load, splat, store, sum_of, within
 from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
-from polyarm.kernels.robust.component import MEAN, VAR, information, solve, sxy_row, w_row
+from polyarm.kernels.robust.component import MEAN, VAR, sxy_row, w_row
 from polyarm.kernels.robust.records import Features, Solver
+from polyarm.kernels.robust.solving import information, solve_all
 from polyarm.types import Array, Rng
 
 
 @inlined
-def find_centre(T: Array, K: int, centre: Array, features: Features) -> None:
-    """Write factor and mean of w0 with the slopes integrated out: information 1/L + sum_k (Q - Q V_k Q)."""
-    D = features.unit.shape[0]
+def add_components(T: Array, k: int, n: int, R: Array, centre: Array, solver: Solver) -> None:
+    """Add the sums of R - V and of V Sxy/s2 over n components from k on, at most LANES, to those in `centre`."""
+    D, t, Vt = R.shape[0], solver.vectors, solver.means
+    s, p = sxy_row(D), MEAN + D
+    precision = 1.0 / within(0, n, load(T, VAR, k), 1.0)
     for i in range(D):
+        store(load(T, s + i, k) * precision, t, i)
+    for i in range(D):
+        ti, here = load(t, i), splat(0.0)
         for j in range(i):
-            centre[i, j] = 0.0
-        centre[i, i] = 1.0 / features.arm_var[i]
-        centre[i, D] = features.centre[i] / features.arm_var[i]
-    s = sxy_row(D)
-    for k in range(K):
-        p = MEAN + D
-        s2 = T[VAR, k]
-        for i in range(D):
-            Qi = 1.0 / features.part_var[i]
-            for j in range(i):
-                V = T[p, k]
-                p += 1
-                Qj = 1.0 / features.part_var[j]
-                centre[i, j] -= Qi * V * Qj
-                centre[i, D] += Qi * V * T[s + j, k] / s2
-                centre[j, D] += Qj * V * T[s + i, k] / s2
-            centre[i, i] += Qi * (features.part_var[i] - T[p, k]) * Qi
-            centre[i, D] += Qi * T[p, k] * T[s + i, k] / s2
+            V = load(T, p, k)
+            centre[i, j] -= sum_of(within(0, n, V, 0.0))
+            here += V * load(t, j)
+            store(load(Vt, j) + V * ti, Vt, j)
             p += 1
-    factorise(centre, features.arm_var, D)
+        V = load(T, p, k)
+        centre[i, i] += sum_of(within(0, n, R[i] - V, 0.0))
+        store(here + V * ti, Vt, i)
+        p += 1
+    for i in range(D):
+        centre[i, D] += sum_of(within(0, n, load(Vt, i), 0.0))
+
+
+@inlined
+def find_centre(T: Array, K: int, centre: Array, features: Features, solver: Solver) -> None:
+    """Write factor and mean of w0 with the slopes integrated out: information 1/L + sum_k (Q - Q V_k Q)."""
+    R, L = features.part_var, features.arm_var
+    D = R.shape[0]
+    for i in range(D):
+        for j in range(i + 1):
+            centre[i, j] = 0.0
+        centre[i, D] = 0.0
+    for k in range(0, K, LANES):
+        add_components(T, k, K - k, R, centre, solver)
+    Q = solver.v
+    for i in range(D):
+        Q[i] = 1.0 / R[i]
+        for j in range(i + 1):
+            centre[i, j] *= Q[i] * Q[j]
+        centre[i, i] += 1.0 / L[i]
+        centre[i, D] = Q[i] * centre[i, D] + features.centre[i] / L[i]
+    factorise(centre, L, D)
     mean = centre[:, D]
     solve_lower(centre, mean, D)
     solve_upper(centre, mean, D)
@@ -47,9 +66,8 @@ def find_centre(T: Array, K: int, centre: Array, features: Features) -> None:
 def rebuild_arm(T: Array, K: int, centre: Array, features: Features, solver: Solver) -> None:
     """Compute U and V of an arm's components and the posterior of its centre for the shared values of now."""
     w0 = centre[:, features.unit.shape[0] + 1]
-    for k in range(K):
-        solve(T, k, w0, features.part_var, solver)
-    find_centre(T, K, centre, features)
+    solve_all(T, K, w0, features.part_var, solver)
+    find_centre(T, K, centre, features, solver)
 
 
 @inlined

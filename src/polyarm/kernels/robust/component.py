@@ -20,12 +20,10 @@ data (N, D + 1) holds x and y of each reward;  z (N,) its label
 """
 
 from polyarm.kernels._jit import inlined, kernel, no_refcount
-from polyarm.kernels.linalg.triangle import factorise, invert_lower, row_of_square
-from polyarm.kernels.robust.records import Solver
+from polyarm.kernels.lanes import LANES, load, splat, store
 from polyarm.types import Array, IntArray
 
 COUNT, VAR, SYY, MOVES, MEAN = 0, 1, 2, 3, 4
-LANES = 4  # components scored together; a table's capacity is a multiple of it
 CAREFUL = 1e-4  # a reward that holds all but this share of its component's information is removed by rebuilding
 OUTWEIGHED = 1e-6  # sums of squares that fall below this share of the reward that left are computed afresh
 MOVES_KEPT = 65536  # sums are computed afresh after so many moves
@@ -65,38 +63,19 @@ def kept_row(D: int) -> int:
 def residuals(T: Array, n_used: int, data: Array, r: int, q: Array, e: Array) -> None:
     """Write q = x'Vx and e = y - x'U of reward r for the first n_used components, LANES at a time."""
     D = data.shape[1] - 1
-    for k in range(0, n_used, 4):
-        q0 = q1 = q2 = q3 = 0.0
-        e0 = e1 = e2 = e3 = data[r, D]
+    for k in range(0, n_used, LANES):
+        square, residual = splat(0.0), splat(data[r, D])
         p = MEAN + D
         for i in range(D):
             xi = data[r, i]
-            u = MEAN + i
-            e0 -= xi * T[u, k]
-            e1 -= xi * T[u, k + 1]
-            e2 -= xi * T[u, k + 2]
-            e3 -= xi * T[u, k + 3]
+            residual -= xi * load(T, MEAN + i, k)
             for j in range(i):
-                t = 2.0 * xi * data[r, j]
-                q0 += t * T[p, k]
-                q1 += t * T[p, k + 1]
-                q2 += t * T[p, k + 2]
-                q3 += t * T[p, k + 3]
+                square += 2.0 * xi * data[r, j] * load(T, p, k)
                 p += 1
-            t = xi * xi
-            q0 += t * T[p, k]
-            q1 += t * T[p, k + 1]
-            q2 += t * T[p, k + 2]
-            q3 += t * T[p, k + 3]
+            square += xi * xi * load(T, p, k)
             p += 1
-        q[k] = q0
-        q[k + 1] = q1
-        q[k + 2] = q2
-        q[k + 3] = q3
-        e[k] = e0
-        e[k + 1] = e1
-        e[k + 2] = e2
-        e[k + 3] = e3
+        store(square, q, k)
+        store(residual, e, k)
 
 
 @inlined
@@ -195,43 +174,6 @@ def rank_one(T: Array, k: int, data: Array, r: int, sign: float, v: Array) -> bo
             T[p, k] -= g * v[j]
             p += 1
     return False
-
-
-@no_refcount
-def information(T: Array, k: int, R: Array, M: Array) -> None:
-    """Write the Cholesky factor of Sxx/s2 + Q into M."""
-    D = R.shape[0]
-    p = sxx_row(D)
-    s2 = T[VAR, k]
-    for i in range(D):
-        for j in range(i + 1):
-            M[i, j] = T[p, k] / s2
-            p += 1
-        M[i, i] += 1.0 / R[i]
-    factorise(M, R, D)
-
-
-@no_refcount
-def solve(T: Array, k: int, w0: Array, R: Array, solver: Solver) -> None:
-    """Compute U and V of component k from its sums, its noise variance, w0 and R."""
-    M, B, v, row = solver
-    D = R.shape[0]
-    information(T, k, R, M)
-    invert_lower(M, B, D)
-    s = sxy_row(D)
-    for i in range(D):
-        v[i] = T[s + i, k] / T[VAR, k] + w0[i] / R[i]
-        T[MEAN + i, k] = 0.0
-    p = MEAN + D
-    for i in range(D):
-        row_of_square(B, i, D, row)
-        for j in range(i + 1):
-            t = row[j]
-            T[p, k] = t
-            p += 1
-            T[MEAN + i, k] += t * v[j]
-            if j < i:
-                T[MEAN + j, k] += t * v[i]
 
 
 @no_refcount

@@ -17,12 +17,15 @@ components that are OUTLYING, drawn from 1/2 IG(a, b) + 1/2 IG(a + n/2, b + e/2)
 import math
 
 from polyarm.kernels._jit import inlined, no_refcount
-from polyarm.kernels.linalg.triangle import solve_lower
+from polyarm.kernels.elementary import log
+from polyarm.kernels.lanes import LANES, load, store, sum_of, where_less, within
+from polyarm.kernels.linalg.triangle import WIDE, solve_lower
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.centre import find_centre
-from polyarm.kernels.robust.component import COUNT, SYY, VAR, information, solve, sxx_row, sxy_row
+from polyarm.kernels.robust.component import COUNT, SYY, VAR, sxx_row, sxy_row
 from polyarm.kernels.robust.records import Arms, Features, Hyperprior, Room, Shared, Solver
 from polyarm.kernels.robust.shared import LAM_HIGH, LAM_LOW, RHO_HIGH, RHO_LOW, least_noise, set_variances, tail
+from polyarm.kernels.robust.solving import information, solve_some, solve_wide
 from polyarm.types import Array, Rng
 
 PROPOSALS = 3  # changes proposed at a time
@@ -65,15 +68,61 @@ def part_evidence(T: Array, k: int, at: Array, R: Array, solver: Solver) -> floa
     return total
 
 
+@inlined
+def evidence_of_some(T: Array, k: int, n: int, at: Array, solver: Solver) -> float:
+    """Log density of the rewards of n components from k on, at most LANES, given that their slopes are around `at`, but
+    for -1/2 log |R| each; the factors are those that `solve_some` left.
+    """
+    M, t, D = solver.factors, solver.vectors, at.shape[0]
+    s, p = sxy_row(D), sxx_row(D)
+    for i in range(D):
+        here = load(T, s + i, k)
+        for j in range(i):
+            S = load(T, p, k)
+            here -= S * at[j]
+            store(load(t, j) - S * at[i], t, j)
+            p += 1
+        store(here - load(T, p, k) * at[i], t, i)
+        p += 1
+    missed, s2 = load(T, SYY, k), within(0, n, load(T, VAR, k), 1.0)
+    for i in range(D):
+        missed -= at[i] * (load(T, s + i, k) + load(t, i))
+    precision = 1.0 / s2
+    density = -0.5 * (where_less(missed, 0.0, 0.0, missed) * precision + load(T, COUNT, k) * log(s2))
+    for i in range(D):
+        solved = load(t, i) * precision
+        for j in range(i):
+            solved -= load(M, i, j) * load(t, j)
+        solved *= load(solver.inverse_diagonal, i)
+        store(solved, t, i)
+        density += 0.5 * solved * solved - log(load(M, i, i))
+    return sum_of(within(0, n, density, 0.0))
+
+
+@inlined
+def parts_evidence(T: Array, K: int, w0: Array, features: Features, solver: Solver) -> float:
+    """Log density of an arm's rewards given that its components' slopes are around c; U and V become those of now."""
+    R, density, log_R = features.part_var, 0.0, 0.0
+    if R.shape[0] >= WIDE:
+        for k in range(K):
+            solve_wide(T, k, w0, R, solver)
+            density += part_evidence(T, k, features.centre, R, solver)
+        return density
+    for k in range(0, K, LANES):
+        n = min(K - k, LANES)
+        solve_some(T, k, 0, n, w0, R, solver)
+        density += evidence_of_some(T, k, n, features.centre, solver)
+    for i in range(R.shape[0]):
+        log_R += math.log(R[i])
+    return density - 0.5 * K * log_R
+
+
 @no_refcount
 def arm_evidence(T: Array, K: int, centre: Array, features: Features, solver: Solver) -> float:
     """Log density of an arm's rewards given seating and noise variances; U, V, F and mu become those of now."""
     D = features.unit.shape[0]
-    c, total = features.centre, 0.0
-    for k in range(K):
-        solve(T, k, centre[:, D + 1], features.part_var, solver)
-        total += part_evidence(T, k, c, features.part_var, solver)
-    find_centre(T, K, centre, features)
+    c, total = features.centre, parts_evidence(T, K, centre[:, D + 1], features, solver)
+    find_centre(T, K, centre, features, solver)
     for i in range(D):
         t = 0.0
         for j in range(i, D):

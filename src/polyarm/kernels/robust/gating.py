@@ -12,6 +12,8 @@ The sums S are the last row of Sxx, so a model without intercept has none, and t
 import math
 
 from polyarm.kernels._jit import inlined, no_refcount
+from polyarm.kernels.elementary import log
+from polyarm.kernels.lanes import Lanes, load, splat
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import COUNT, sxx_row
 from polyarm.kernels.robust.records import Arms, Features, Shared, n_features
@@ -56,6 +58,23 @@ def minus_log_density(T: Array, k: int, features: Features, tau: float, x: Array
         return 0.0
     far, vague, used = distance_to_component(T, k, features, tau, x, own)
     return 0.5 * (far / (1.0 + vague) + used * math.log(1.0 + vague))
+
+
+@inlined
+def minus_log_densities(T: Array, k: int, features: Features, tau: float, x: Array) -> Lanes:
+    """`minus_log_density` for components k to k + 3, x being in none of them."""
+    D = features.unit.shape[0]
+    first, used, far = sums_row(D), 0.0, splat(0.0)
+    if tau == 0.0:
+        return far
+    shrink = 1.0 / (1.0 + tau * load(T, COUNT, k))
+    for j in range(D):
+        if features.precision[j] > 0.0:
+            gap = x[j] - (features.mean[j] + tau * load(T, first + j, k)) * shrink
+            far += gap * gap * features.precision[j]
+            used += 1.0
+    wide = 1.0 + tau * shrink
+    return 0.5 * (far / wide + used * log(wide))
 
 
 @inlined

@@ -15,6 +15,8 @@ weight[k] exp(-gap[k]).
 import math
 
 from polyarm.kernels._jit import inlined, no_refcount
+from polyarm.kernels.elementary import exp
+from polyarm.kernels.lanes import LANES, load, sqrt, store, where_less, within
 from polyarm.kernels.mixture.records import K_USED, ROWS, close_slot
 from polyarm.kernels.robust.component import (
     CAREFUL,
@@ -29,11 +31,11 @@ from polyarm.kernels.robust.component import (
     recount,
     reset,
     residuals,
-    solve,
 )
-from polyarm.kernels.robust.gating import minus_log_density
+from polyarm.kernels.robust.gating import minus_log_densities, minus_log_density
 from polyarm.kernels.robust.records import Arm, Arms, Features, Hyperprior, Room, Solver
 from polyarm.kernels.robust.shared import tail
+from polyarm.kernels.robust.solving import solve
 from polyarm.types import Array, Rng
 
 AUXILIARY = 2  # noise variances proposed for a new component
@@ -51,10 +53,13 @@ def draw_weighted(weight: Array, gap: Array, size: int, rng: Rng) -> int:
     low = gap[0]
     for k in range(1, size):
         low = min(low, gap[k])
+    for k in range(0, size, LANES):
+        above = within(0, size - k, load(gap, k) - low, math.inf)
+        share = exp(where_less(above, 700.0, -1.0 * above, 0.0))
+        store(where_less(above, 700.0, load(weight, k) * share, 0.0), weight, k)
     total = 0.0
     for k in range(size):
-        above = gap[k] - low
-        total += weight[k] * math.exp(-above) if above < 700.0 else 0.0
+        total += weight[k]
         weight[k] = total
     u = rng.random() * total
     k = 0
@@ -99,10 +104,12 @@ def score(arm: Arm, i: int, features: Features, tau: float, room: Room) -> None:
     """Write weight and gap of reward i for every component as if it sat nowhere."""
     T, K, q, e = arm.components, arm.size[K_USED], room.q, room.e
     residuals(T, K, arm.data, i, q, e)
-    for k in range(K):
-        s = T[VAR, k] + max(q[k], 0.0)
-        room.weight[k] = T[COUNT, k] / math.sqrt(s)
-        room.gap[k] = 0.5 * e[k] * e[k] / s + minus_log_density(T, k, features, tau, arm.data[i], 0.0)
+    for k in range(0, K, LANES):
+        square, residual = load(q, k), load(e, k)
+        s = within(0, K - k, load(T, VAR, k), 1.0) + where_less(0.0, square, square, 0.0)
+        store(load(T, COUNT, k) / sqrt(s), room.weight, k)
+        away = minus_log_densities(T, k, features, tau, arm.data[i])
+        store(0.5 * residual * residual / s + away, room.gap, k)
 
 
 @inlined

@@ -28,7 +28,7 @@ from polyarm.types import Array, IntArray, Rng
 
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
 MAX_STICKS = 1000
-LANES = 16  # contexts that go through the matrices together
+ABREAST = 16  # contexts that go through the matrices together
 TIE_INFLATION = 1.4  # the mean of an arm in one context is known less well than over all contexts
 
 
@@ -227,7 +227,7 @@ def inflate_sd_for_ties(posterior: Posterior, moments: Array) -> None:
 
 @inlined
 def locate_lanes(T: Array, k: int, centre: Array, features: Features, x: Array, m: Array, v: Array, g: Array) -> None:
-    """`locate` of one component in LANES contexts x (D, LANES) at once: m and v (LANES,), g (D, LANES)."""
+    """`locate` of one component in ABREAST contexts x (D, ABREAST) at once: m and v (ABREAST,), g (D, ABREAST)."""
     D, L = x.shape
     for lane in range(L):
         m[lane], v[lane] = 0.0, 0.0
@@ -262,7 +262,7 @@ def locate_lanes(T: Array, k: int, centre: Array, features: Features, x: Array, 
 
 @inlined
 def locate_unseen_lanes(centre: Array, features: Features, x: Array, m: Array, v: Array, g: Array) -> None:
-    """`locate` of the unseen component in LANES contexts."""
+    """`locate` of the unseen component in ABREAST contexts."""
     D, L = x.shape
     for lane in range(L):
         m[lane], v[lane] = 0.0, 0.0
@@ -295,17 +295,17 @@ def moments_many(
 ) -> None:
     """Fill out (n, 2, n_arms) with moments in contexts (n, d).
 
-    LANES contexts go through the matrices together, which is the quicker the wider the processor's registers are; the
+    ABREAST contexts go through the matrices together, which is the quicker the wider the processor's registers are; the
     numbers are those of `moments` to the bit.
     """
     posterior = posterior_of(components, sizes, centres, shared, features)
     base, gamma, origin = posterior.features.base, posterior.shared.concentration, posterior.shared.origin
     n, D, C = contexts.shape[0], features.shape[1], components.shape[2] + 1
-    x, m, v, G = np.empty((D, LANES)), np.empty((C, LANES)), np.empty((C, LANES)), np.empty((C, D, LANES))
+    x, m, v, G = np.empty((D, ABREAST)), np.empty((C, ABREAST)), np.empty((C, ABREAST)), np.empty((C, D, ABREAST))
     view = blank_view(C, D)
-    for start in range(0, n, LANES):
-        last = min(LANES, n - start)
-        for lane in range(LANES):
+    for start in range(0, n, ABREAST):
+        last = min(ABREAST, n - start)
+        for lane in range(ABREAST):
             row = contexts[start + min(lane, last - 1)]
             for i in range(D):
                 x[i, lane] = row[i] - base[i] if i < row.shape[0] else 1.0

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 import numpy as np
 
 from polyarm.kernels._jit import expanded, inlined, kernel, record_at
+from polyarm.kernels.lanes import LANES
+from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.types import Array, IntArray
 
 
@@ -136,12 +138,19 @@ class Arm(NamedTuple):
 
 
 class Solver(NamedTuple):
-    """Room to solve equations in: a factor, its inverse, and two vectors."""
+    """Room to solve equations in: a factor, its inverse, and two vectors; then the same for LANES components at a time
+    (triangles.py), factors only where they are narrow.
+    """
 
     M: Array
     B: Array
     v: Array
     row: Array
+    factors: Array
+    inverses: Array
+    inverse_diagonal: Array
+    vectors: Array
+    means: Array
 
 
 class Room(NamedTuple):
@@ -211,9 +220,17 @@ def n_features(arms: Arms) -> int:
 
 
 @kernel
+def solver_for(D: int) -> Solver:
+    """Room for D features."""
+    M, v, rows = np.empty((2, D, D)), np.empty((2, D)), np.empty((3, D, LANES))
+    L = np.empty((2, D if D < WIDE else 0, D, LANES))
+    return Solver(M[0], M[1], v[0], v[1], L[0], L[1], rows[0], rows[1], rows[2])
+
+
+@kernel
 def room_for(arms: Arms) -> Room:
     """Room for these arms."""
     A, _, C = arms.components.shape
     D = n_features(arms)
-    work, M = np.empty((4 + A, C)), np.empty((2 * D + 2, D))
-    return Room(work[0], work[1], work[2], work[3], work[4:], Solver(M[:D], M[D : 2 * D], M[2 * D], M[2 * D + 1]))
+    work = np.empty((4 + A, C))
+    return Room(work[0], work[1], work[2], work[3], work[4:], solver_for(D))

@@ -7,7 +7,7 @@ from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_fr
 from polyarm.kernels.mixture.forgetting import FORGOTTEN
 from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS, close_slot
 from polyarm.kernels.robust.centre import draw_centre, draw_slopes, find_centre, rebuild_arm
-from polyarm.kernels.robust.component import COUNT, VAR, fade, keep, recount, shift_rewards, solve, squared_errors
+from polyarm.kernels.robust.component import COUNT, VAR, fade, keep, recount, shift_rewards, squared_errors
 from polyarm.kernels.robust.evidence import LAM, N_SCALES, propose_noise, propose_scales
 from polyarm.kernels.robust.moves import make_moves, move
 from polyarm.kernels.robust.records import (
@@ -24,6 +24,7 @@ from polyarm.kernels.robust.records import (
 )
 from polyarm.kernels.robust.repair import is_finite
 from polyarm.kernels.robust.shared import draw_inverse_gamma, draw_shape, draw_shared, least_noise, set_variances
+from polyarm.kernels.robust.solving import solve_all
 from polyarm.kernels.robust.units import RESERVOIR, is_measured, update_units, with_intercept
 from polyarm.types import Array, IntArray, Rng
 
@@ -52,9 +53,8 @@ def redraw_arm(arms: Arms, arm: int, deep: bool, solver: Solver, rng: Rng) -> No
     b, least, D = arms.shared.noise_scale, least_noise(arms.shared), n_features(arms)
     R, w0 = features.part_var, centre[:, D + 1]
     if deep:
-        for k in range(K):
-            solve(T, k, w0, R, solver)
-    find_centre(T, K, centre, features)
+        solve_all(T, K, w0, R, solver)
+    find_centre(T, K, centre, features, solver)
     draw_centre(centre, solver.v, rng)
     for k in range(K):
         if deep:
