@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import numba
 import numpy as np
 import pytest
 
@@ -92,6 +93,18 @@ def every_second(values: Array, out: Array) -> None:
 def test_numbers_that_do_not_lie_side_by_side_are_refused() -> None:
     with pytest.raises(Exception, match="lie side by side"):
         every_second(np.arange(8.0), np.empty(4))
+
+
+@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="indices are only checked by `make bounds`")
+@pytest.mark.parametrize("at", [-1, 5])
+def test_lanes_beyond_an_array_are_found_where_indices_are_checked(at: int) -> None:
+    with pytest.raises(IndexError, match="within the array"):
+        copy_from(np.arange(8.0), at, np.empty(LANES))
+
+
+@kernel
+def copy_from(values: Array, at: int, out: Array) -> None:
+    store(load(values, at), out, 0)
 
 
 @kernel

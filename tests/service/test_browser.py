@@ -45,7 +45,7 @@ def test_pages_load_and_come_alive(server: Server) -> None:
         browser.until(lambda: browser.evaluate(count) == "8")
         decide(server, 3)
         browser.until(lambda: browser.evaluate(count) == "11")  # nobody loaded the page again
-        assert browser.evaluate("document.querySelectorAll('svg').length") >= 4
+        browser.until(lambda: browser.evaluate("document.querySelectorAll('svg').length") >= 4)  # its model comes too
         drawn = browser.evaluate("document.querySelector('#model svg').outerHTML")
         browser.evaluate(
             "(() => { const slider = document.querySelector('#context input[type=range]'); slider.value = slider.max;"

@@ -172,6 +172,11 @@ def _address(context: Any, builder: Any, kinds: Any, arguments: Any) -> Any:
     for axis in range(1, kinds[0].ndim):
         at = builder.mul(at, shape[axis] if axis < len(indices) else context.get_constant(types.intp, LANES))
         at = builder.add(at, indices[axis]) if axis < len(indices) else at
+    if context.enable_boundscheck:  # as for single numbers, where Numba is asked to
+        last = builder.sub(array.nitems, context.get_constant(types.intp, LANES))
+        beyond = builder.or_(builder.icmp_signed("<", at, at.type(0)), builder.icmp_signed(">", at, last))
+        with builder.if_then(beyond, likely=False):
+            context.call_conv.return_user_exc(builder, IndexError, ("lanes must lie within the array",))
     return builder.bitcast(builder.gep(array.data, [at]), FLOATS.vector.as_pointer())
 
 
