@@ -278,6 +278,7 @@ def choices(scale: float, shift: float, columns: Array | float, n: int = 150) ->
 def test_powers_of_two_leave_every_choice_as_it_is() -> None:
     usual = choices(1.0, 0.0, 1.0)
     assert choices(2.0**-7, 0.0, 1.0) == usual
+    assert choices(2.0**-290, 0.0, 1.0) == usual  # squares of variances are beyond all numbers
     assert choices(2.0**20, 0.0, np.array([2.0**-9, 2.0**12])) == usual
 
 

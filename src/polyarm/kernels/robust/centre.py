@@ -53,7 +53,7 @@ def find_centre(T: Array, K: int, centre: Array, features: Features, solver: Sol
     for i in range(D):
         Q[i] = 1.0 / R[i]
         for j in range(i + 1):
-            centre[i, j] *= Q[i] * Q[j]
+            centre[i, j] = Q[i] * centre[i, j] * Q[j]
         centre[i, i] += 1.0 / L[i]
         centre[i, D] = Q[i] * centre[i, D] + features.centre[i] / L[i]
     factorise(centre, L, D)
