@@ -236,6 +236,16 @@ def test_sums_are_computed_afresh_after_many_moves_or_a_giant(world: World) -> N
         assert arm.T[MOVES, 0] == 0
 
 
+def test_a_variance_that_rounding_has_eaten_up_counts_as_none(world: World) -> None:
+    arm, room = Arm(world, 0), world.room
+    arm.T[MEAN + D : MEAN + D + PAIRS, 1] = 0.0
+    arm.T[MEAN + D, 1] = -1e-3  # x'Vx below 0
+    plain(moves.score)(arm.record, 0, world.features, 0.0, room)
+    e = arm.data[0, D] - arm.data[0, :D] @ arm.T[MEAN : MEAN + D, 1]
+    assert room.weight[1] == pytest.approx(arm.T[COUNT, 1] / np.sqrt(arm.T[VAR, 1]), rel=1e-15)
+    assert room.gap[1] == pytest.approx(0.5 * e * e / arm.T[VAR, 1], rel=1e-14)
+
+
 def test_weighted_draws() -> None:
     draw, gap = plain(moves.draw_weighted), np.array([1000.0, 1001.0, 999.0, 5000.0])
     p = np.array([1.0, 2.0, 3.0, 4.0]) * np.exp(-(gap - 999.0))
