@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.datamodel import PrimitiveModel, register_default
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import lower_builtin
+from numba.extending import lower_builtin, models, register_model
 from numpy.typing import NDArray
 
 from polyarm.kernels._jit import kernel
@@ -102,8 +101,8 @@ FLOATS, INTEGERS = LanesType(types.float64, ir.DoubleType()), LanesType(types.in
 INDEX = ir.IntType(32)
 
 
-@register_default(LanesType)
-class LanesModel(PrimitiveModel):  # type: ignore[misc]
+@register_model(LanesType)
+class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     """A vector of the processor."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
