@@ -39,15 +39,11 @@ def random_data(seed: int, capacity: int) -> Data:
 
 def dense_covariance(h: Hyper, x: np.ndarray, a: np.ndarray, y: np.ndarray, b: np.ndarray) -> np.ndarray:
     near, flat = (softplus(np.clip(np.asarray(v), -5, 5)) for v in (h.matern_lengths, h.linear_lengths))
-    v = np.asarray(h.tasks)
-    k = np.empty((len(x), len(y)))
-    for i in range(len(x)):
-        for j in range(len(y)):
-            s = np.sqrt(3 * (((x[i] - y[j]) / near) ** 2).sum() + 1e-16)
-            stationary = softplus(float(h.matern_variance)) * (1 + s) * np.exp(-s)
-            linear = softplus(float(h.linear_variance)) * (x[i] * y[j] / flat**2).sum()
-            k[i, j] = (stationary + linear) * np.exp(-((v[a[i]] - v[b[j]]) ** 2).sum())
-    return k
+    v, left, right = np.asarray(h.tasks), x[:, None], y[None]
+    s = np.sqrt(3 * (((left - right) / near) ** 2).sum(axis=2) + 1e-16)
+    stationary = softplus(float(h.matern_variance)) * (1 + s) * np.exp(-s)
+    linear = softplus(float(h.linear_variance)) * (left * right / flat**2).sum(axis=2)
+    return np.asarray((stationary + linear) * np.exp(-((v[a][:, None] - v[b][None]) ** 2).sum(axis=2)))
 
 
 posterior = jax.jit(MultitaskGp.posterior, static_argnums=0)
