@@ -19,10 +19,29 @@ def postgres() -> Iterator[Postgres]:
     server.close()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_goodbyes() -> Iterator[None]:
+    """Listeners for news look often whether they should stop."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polyarm.service.news.LOOK", 0.02)
+        yield
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database of each kind."""
+    return new_address(request, tmp_path)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database of each kind for tests that change nothing in it."""
+    return new_address(request, tmp_path_factory.mktemp("shared"))
+
+
+def new_address(request: pytest.FixtureRequest, folder: Path) -> str:
+    """An empty database of the kind that the request names."""
     if request.param == "sqlite":
-        return str(tmp_path / "service.db")
+        return str(folder / "service.db")
     server: Postgres = request.getfixturevalue("postgres")
     return server.create(f"t{next(_numbers)}")

@@ -44,6 +44,14 @@ def client(service: Service) -> Iterator[TestClient]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def shared_client(shared_address: str) -> Iterator[TestClient]:
+    """A client with one experiment, for requests that must change nothing."""
+    with TestClient(make_app(Service.over(open_database(shared_address), open_to_all=True))) as opened:
+        opened.post("/v1/experiments", json=SHOP)
+        yield opened
+
+
 def decide(client: Any, name: str = "shop", **options: Any) -> httpx.Response:
     headers = {"idempotency-key": options.pop("key")} if "key" in options else {}
     response: httpx.Response = client.post(
@@ -166,12 +174,11 @@ HOSTILE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_bodies_change_nothing(client: TestClient, service: Service, name: str) -> None:
-    client.post("/v1/experiments", json=SHOP)
-    answer = client.post("/v1/experiments/shop/decisions", content=HOSTILE[name])
+def test_hostile_bodies_change_nothing(shared_client: TestClient, name: str) -> None:
+    answer = shared_client.post("/v1/experiments/shop/decisions", content=HOSTILE[name])
     assert 400 <= answer.status_code < 500
     assert answer.json()["error"]
-    assert client.get("/v1/experiments/shop/report").json()["decisions"] == 0
+    assert shared_client.get("/v1/experiments/shop/report").json()["decisions"] == 0
 
 
 def test_a_huge_integer_is_a_number_like_any_other(client: TestClient) -> None:
@@ -197,10 +204,10 @@ def test_a_huge_integer_is_a_number_like_any_other(client: TestClient) -> None:
         {"objective": "nonsense"},
     ],
 )
-def test_settings_that_cannot_be_are_refused(client: TestClient, wrong: dict[str, Any]) -> None:
-    answer = client.post("/v1/experiments", json=SHOP | wrong)
+def test_settings_that_cannot_be_are_refused(shared_client: TestClient, wrong: dict[str, Any]) -> None:
+    answer = shared_client.post("/v1/experiments", json=SHOP | {"name": "new"} | wrong)
     assert answer.status_code == 422, answer.text
-    assert client.get("/v1/experiments").json() == []
+    assert shared_client.get("/v1/experiments").json() == ["shop"]
 
 
 def test_rewards_answer_with_their_status(client: TestClient) -> None:
@@ -249,8 +256,8 @@ def test_the_rate_limit_is_per_key(tmp_path: Path) -> None:
     assert statuses == [200, 200, 200, 429, 200]
 
 
-def test_the_description_names_every_route(client: TestClient, service: Service) -> None:
-    described = client.get("/openapi.json").json()
+def test_the_description_names_every_route(shared_client: TestClient) -> None:
+    described = shared_client.get("/openapi.json").json()
     assert described["openapi"] == "3.1.0"
     assert {(op.method, op.path) for op in OPERATIONS} == {
         (method, path) for path, methods in described["paths"].items() for method in methods
@@ -280,6 +287,6 @@ def test_forms_need_the_token_of_the_page(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("body", "status"), [(b"key=" + b"x" * 70_000, 413), (b"key=%ff%fe\xff", 400), (b"", 401)])
-def test_forms_are_read_within_limits(client: TestClient, body: bytes, status: int) -> None:
+def test_forms_are_read_within_limits(shared_client: TestClient, body: bytes, status: int) -> None:
     headers = {"content-type": "application/x-www-form-urlencoded"}
-    assert client.post("/login", content=body, headers=headers).status_code == status
+    assert shared_client.post("/login", content=body, headers=headers).status_code == status
