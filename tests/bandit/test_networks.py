@@ -1,12 +1,24 @@
 """A network behind the front door."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from polyarm import Bandit
 from polyarm.errors import InvalidArgument
 
-pytest.importorskip("jax")
+jax = pytest.importorskip("jax")
+
+
+@pytest.fixture(autouse=True)
+def quick_compilation() -> Iterator[None]:
+    """A few rounds compile for longer than they compute."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
 
 
 def test_a_network_can_be_put_to_work_and_says_what_it_cannot() -> None:

@@ -1,5 +1,6 @@
 """Small policies for tests, importable by worker processes."""
 
+import os
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -45,10 +46,10 @@ def bold(n_arms: int, context_dim: int) -> Greedy:
 
 
 class Slow(Greedy):
-    """The same, with time to be interrupted."""
+    """The same, with time to be interrupted where the environment asks for it."""
 
     def init(self) -> Tally:
-        time.sleep(0.03)
+        time.sleep(float(os.environ.get("GAMBLERS_PAUSE", "0")))
         return super().init()
 
 

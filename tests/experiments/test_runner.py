@@ -187,7 +187,9 @@ def start_slow_study(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     script = folder.parent / "study.py"
     script.write_text(code)
     paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
-    return subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": paths})
+    return subprocess.Popen(
+        [sys.executable, str(script)], env=os.environ | {"PYTHONPATH": paths, "GAMBLERS_PAUSE": "0.03"}
+    )
 
 
 @pytest.fixture(scope="module")
