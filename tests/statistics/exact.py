@@ -1,5 +1,7 @@
 """The posterior over every partition of a few rewards, from textbook formulas that share no code with the kernels."""
 
+import functools
+
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
@@ -27,17 +29,30 @@ def log_evidence(x: Array, y: Array, base: NormalInverseGamma) -> float:
     )
 
 
+def blocks_of(z: Partition) -> list[tuple[int, ...]]:
+    """The rewards of every component."""
+    return [tuple(i for i, label in enumerate(z) if label == k) for k in range(max(z) + 1)]
+
+
+def log_seating(z: Partition, model: LinearMixture) -> float:
+    """Log prior probability of the partition."""
+    return log_eppf([len(block) for block in blocks_of(z)], model.concentration, model.discount)
+
+
 def log_joint(z: Partition, x: Array, y: Array, model: LinearMixture) -> float:
     """Log joint density of rewards and partition."""
-    labels = np.array(z)
-    blocks = [np.flatnonzero(labels == k) for k in range(max(z) + 1)]
-    seating = log_eppf([len(b) for b in blocks], model.concentration, model.discount)
-    return seating + sum(log_evidence(x[b], y[b], model.base) for b in blocks)
+    parts = [list(block) for block in blocks_of(z)]
+    return log_seating(z, model) + sum(log_evidence(x[own], y[own], model.base) for own in parts)
 
 
 def log_joints(x: Array, y: Array, model: LinearMixture) -> dict[Partition, float]:
-    """Log joint density for every partition."""
-    return {z: log_joint(z, x, y, model) for z in partitions(len(y))}
+    """Log joint density for every partition; partitions share their components' evidence."""
+
+    @functools.cache
+    def evidence(block: tuple[int, ...]) -> float:
+        return log_evidence(x[list(block)], y[list(block)], model.base)
+
+    return {z: log_seating(z, model) + sum(map(evidence, blocks_of(z))) for z in partitions(len(y))}
 
 
 def posterior(x: Array, y: Array, model: LinearMixture) -> dict[Partition, float]:

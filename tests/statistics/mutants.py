@@ -1,7 +1,7 @@
 """Planted bugs: plain twins of the sampler with one function replaced, and states built by hand."""
 
 import types as python_types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from polyarm.inference import GibbsEngine
 from polyarm.inference.gibbs import GibbsState, with_room_for_component
 from polyarm.kernels._jit import plain
 from polyarm.kernels.mixture import component, gibbs
-from polyarm.kernels.mixture.records import Arm, Room, arm_of, open_slot, room_for
+from polyarm.kernels.mixture.hyperparameters import rate_rewards
+from polyarm.kernels.mixture.records import Arm, Room, arm_of, room_for
 from polyarm.types import Array, IntArray
 
 
@@ -24,6 +25,31 @@ def mutant(kernel: Any, replaced: Mapping[str, Any]) -> Callable[..., Any]:
         elif is_kernel(scope.get(name)):
             scope[name] = mutant(scope[name], replaced)
     return python_types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__)
+
+
+def quick_mutant(kernel: Any, replaced: Mapping[str, Any]) -> Callable[..., Any]:
+    """The same with every kernel that calls none of the named functions left compiled."""
+    return mutant(kernel, {**dict(sound(kernel, replaced)), **replaced})
+
+
+def sound(kernel: Any, replaced: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and kernels, however deep they are called, beneath which nothing is replaced."""
+    source = getattr(kernel, "py_func", kernel)
+    for name in source.__code__.co_names:
+        callee = source.__globals__.get(name)
+        if name in replaced or not is_kernel(callee):
+            continue
+        if reaches(callee, replaced):
+            yield from sound(callee, replaced)
+        else:
+            yield name, callee
+
+
+def reaches(kernel: Any, names: Container[str]) -> bool:
+    """Whether a kernel calls one of the named functions, however deep."""
+    source = getattr(kernel, "py_func", kernel)
+    called = source.__code__.co_names
+    return any(name in names or (is_kernel(f := source.__globals__.get(name)) and reaches(f, names)) for name in called)
 
 
 def is_kernel(value: object) -> bool:
@@ -49,14 +75,14 @@ def diagonal_residuals(T: Array, n_used: int, data: Array, r: int, s: Array, e: 
 
 def score_without_discount(arm: Arm, i: int, room: Room) -> None:
     """The new component's weight without its discount: concentration instead of concentration + K discount."""
-    plain(gibbs.score)(arm, i, room)
+    gibbs.score(arm, i, room)
     room.logw[arm.size[0]] = np.log(arm.process[2]) + arm.data[i, -1]
 
 
 def kept_log_weight(arm: Arm, k: int, i: int, spare: int, s: float, e: float) -> float:
     """Weight of a reward for its own component with the reward still in it."""
     T, a = arm.components, arm.process[0] + 0.5 * arm.components[component.COUNT, k]
-    return float(plain(component.log_predictive)(T[component.COEF, k], a, T[component.SCALE, k], s, e))
+    return float(component.log_predictive(T[component.COEF, k], a, T[component.SCALE, k], s, e))
 
 
 def arm_and_room(engine: GibbsEngine, state: GibbsState) -> tuple[Arm, Room]:
@@ -66,21 +92,20 @@ def arm_and_room(engine: GibbsEngine, state: GibbsState) -> tuple[Arm, Room]:
 
 
 def seated(engine: GibbsEngine, X: Array, y: Array, labels: Sequence[int] | IntArray) -> GibbsState:
-    """A state in which the rewards of arm 0 have these labels."""
+    """A state in which the rewards of arm 0 have these labels; the engine takes it without a check."""
     n, prior = len(y), engine._prior
     z = np.array(labels, dtype=np.int64)
     data = np.column_stack([X, y, np.zeros(n)])
-    for i in range(n):
-        data[i, -1] = component.prior_log_predictive(prior.columns[0], prior.processes[0, 0], data, i)
+    rate_rewards(data, n, prior.columns[0], prior.processes[0, 0])
     state = engine.init()
     while z.max() + 3 > state.tables.shape[2]:
         state = with_room_for_component(state, prior.sqrt_information)
-    for k in range(int(z.max()) + 1):
-        open_slot(state.tables[0], state.labels[0, 0], state.labels[0, 1], state.sizes[0], prior.columns[0])
-        component.rebuild(state.tables[0], k, prior.columns[0], prior.sqrt_information[0, 0], data, z, k, -1)
-        component.cache_constants(state.tables[0], k, prior.processes[0, 0], prior.processes[0, 3])
-    state.sizes[0, 1:] = n
-    return state._replace(data=(data, *state.data[1:]), seats=(z, *state.seats[1:]))
+    K = int(z.max()) + 1
+    state.tables[0, :, :K] = prior.columns[0][:, None]
+    state.sizes[0] = K, n, n, n
+    engine._door.last = state = state._replace(data=(data, *state.data[1:]), seats=(z, *state.seats[1:]))
+    gibbs.rebuild_components(engine._books(state, 0), 0)
+    return state
 
 
 def weights_of_move(state: GibbsState, engine: GibbsEngine, i: int) -> tuple[Array, int, bool]:

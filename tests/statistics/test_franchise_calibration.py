@@ -12,12 +12,13 @@ from polyarm.inference.franchise import FranchiseState, HierarchicalEngine, redr
 from polyarm.kernels.franchise import moves
 from polyarm.kernels.franchise.books import Rules, room_for
 from polyarm.kernels.mixture import component
+from polyarm.kernels.mixture.hyperparameters import rate_rewards
 from polyarm.kernels.mixture.records import open_slot
 from polyarm.models import HierarchicalMixture, NormalInverseGamma
 from polyarm.models.mixture import MixtureParams
 from polyarm.types import Array, IntArray, Rng
-from tests.statistics.mutants import mutant
-from tests.statistics.test_calibration import POINT, REJECTED, contexts, rank_of_truth, uniformity_p_value
+from tests.statistics.mutants import quick_mutant
+from tests.statistics.test_calibration import POINT, REJECTED, contexts, ranks_of_truth, uniformity_p_value
 
 Sampler = Callable[[HierarchicalEngine, FranchiseState, Rng], FranchiseState]
 Draw = Callable[[HierarchicalEngine, FranchiseState, Rng], Array]
@@ -69,13 +70,12 @@ def told(model: HierarchicalMixture, n_each: int, rng: Rng) -> Story:
 
 
 def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
-    """The state in which every reward sits at the table it came from."""
+    """The state in which every reward sits at the table it came from; the engine takes it without a check."""
     n = len(story.y)
     columns, sqrt_information, law = engine._prior
     z = np.unique(story.dish, return_inverse=True)[1]
     data = np.column_stack([story.X, story.y, np.zeros(n)])
-    for i in range(n):
-        data[i, -1] = component.prior_log_predictive(columns, law[0], data, i)
+    rate_rewards(data, n, columns, law[0])
     state = engine.init()
     dish, guests = np.zeros((2, N_ARMS, n + 1), np.int64)
     arms, seat = np.zeros((N_ARMS, 3), np.int64), np.empty(n, np.int64)
@@ -94,7 +94,7 @@ def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
             menu[dish[a, t]] += 1
         arms[a] = seat[own].max() + 1, seat[own].max() + 1, own.sum()
     size[1:] = n
-    return state._replace(
+    engine._door.last = state = state._replace(
         dishes=dishes,
         labels=labels,
         data=data,
@@ -106,6 +106,14 @@ def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
         guests=guests,
         arms=arms,
     )
+    return state
+
+
+def copy_of(engine: HierarchicalEngine, state: FranchiseState) -> FranchiseState:
+    """The same state in arrays of its own; the engine takes it without a check."""
+    copies = {name: part.copy() for name, part in state._asdict().items() if isinstance(part, np.ndarray)}
+    engine._door.last = copy = state._replace(**copies)
+    return copy
 
 
 def summary(state: FranchiseState) -> list[float]:
@@ -143,15 +151,16 @@ def calibration_ranks(law: Law, sampler: Sampler, draw: Draw, runs: int, seed: i
     rng, engine = np.random.default_rng(seed), HierarchicalEngine(model_of(*law), N_ARMS)
     ranks = np.empty((runs, 5), np.int64)
     for run, story in enumerate(stories(law)[:runs]):
-        values = [[story.means[0], story.means[0] - story.means[1], *summary(seated(engine, story))]]
+        start = seated(engine, story)
+        values = [[story.means[0], story.means[0] - story.means[1], *summary(start)]]
         position = int(rng.integers(20))
         for steps in (position, 19 - position):
-            state = seated(engine, story)
+            state = copy_of(engine, start)
             for _ in range(steps):
                 state = sampler(engine, state, rng)
                 means = draw(engine, state, rng)
                 values.append([means[0], means[0] - means[1], *summary(state)])
-        ranks[run] = [rank_of_truth(column, rng) for column in np.array(values).T]
+        ranks[run] = ranks_of_truth(np.array(values), rng)
     return ranks
 
 
@@ -161,8 +170,8 @@ def test_ranks_of_the_truth_are_uniform(law: Law) -> None:
 
 
 def moves_with(replaced: dict[str, Callable[..., Any]], n_moves: int) -> Sampler:
-    """Moves of single rewards in plain Python with a planted bug."""
-    leave, sit = mutant(moves.leave, replaced), mutant(moves.sit, replaced)
+    """Moves of single rewards with a planted bug."""
+    leave, sit = quick_mutant(moves.leave, replaced), quick_mutant(moves.sit, replaced)
 
     def sampler(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> FranchiseState:
         books = engine.books(state)
@@ -218,17 +227,19 @@ def learned_ranks(redraw: Callable[[HierarchicalEngine, FranchiseState, Rng], No
     for run in range(runs):
         concentrations = rng.gamma(2.0, size=2) / 2.0
         model = replace(start, concentration=concentrations[0], shared_concentration=concentrations[1])
-        story, true_rules = told(model, n_each, rng), HierarchicalEngine(model, N_ARMS).init().rules
-        values = [[*concentrations, story.means[0], *summary(seated(engine, story))]]
+        story = told(model, n_each, rng)
+        start = seated(engine, story)
+        start.rules[[0, 2]] = concentrations
+        values = [[*concentrations, story.means[0], *summary(start)]]
         position = int(rng.integers(20))
         for steps in (position, 19 - position):
-            state = seated(engine, story)._replace(rules=true_rules.copy())
+            state = copy_of(engine, start)
             for _ in range(steps):
                 redraw(engine, state, rng)
                 state = move(engine, state, rng)
                 redraw(engine, state, rng)
                 values.append([*state.rules[[0, 2]], draw_means(engine, state, rng)[0], *summary(state)])
-        ranks[run] = [rank_of_truth(column, rng) for column in np.array(values).T]
+        ranks[run] = ranks_of_truth(np.array(values), rng)
     return ranks
 
 

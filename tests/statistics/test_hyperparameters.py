@@ -10,16 +10,33 @@ from scipy.special import gammaln
 
 from polyarm.errors import PolyarmError
 from polyarm.inference import GibbsEngine, HierarchicalEngine, Sweeps
-from polyarm.kernels._jit import rng_handle
+from polyarm.kernels._jit import RngHandle, kernel, rng_from, rng_handle
 from polyarm.kernels.mixture.hyperparameters import MOST, redraw
 from polyarm.models import HierarchicalMixture, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray
-from tests.reference import canonical
 from tests.statistics.exact import small_problem
 from tests.statistics.mutants import seated
-from tests.statistics.test_calibration import contexts, fresh_rewards, model_of, sample_joint
+from tests.statistics.test_calibration import contexts, fresh_rewards, model_of, sample_joint, statistics_of
 
 SEATINGS = {(2, 3): [2, 1], (3, 10): [6, 3, 1], (5, 100): [60, 25, 10, 4, 1]}
+
+
+@kernel
+def fill_chain(
+    tables: Array,
+    sizes: IntArray,
+    processes: Array,
+    beliefs: Array,
+    concentration: bool,
+    discount: bool,
+    out: Array,
+    handle: RngHandle,
+) -> None:
+    """Fill every row of `out` with another draw of what is learned of concentration and discount."""
+    rng = rng_from(handle)
+    for row in range(out.shape[0]):
+        redraw(tables, sizes, processes, beliefs, concentration, discount, rng)
+        out[row] = processes[0, 2:]
 
 
 def chain(arms: list[list[int]], beliefs: Array, learn: tuple[bool, bool], start: tuple[float, float], n: int) -> Array:
@@ -30,11 +47,8 @@ def chain(arms: list[list[int]], beliefs: Array, learn: tuple[bool, bool], start
         tables[a, 0, : len(counts)] = counts
         sizes[a, :2] = len(counts), sum(counts)
     processes = np.tile([1.0, 1.0, *start], (len(arms), 1))
-    handle = rng_handle(np.random.default_rng(0))
     out = np.empty((n, 2))
-    for i in range(n):
-        redraw(tables, sizes, processes, beliefs, *learn, handle)
-        out[i] = processes[0, 2:]
+    fill_chain(tables, sizes, processes, beliefs, *learn, out, rng_handle(np.random.default_rng(0)))
     return out
 
 
@@ -172,38 +186,37 @@ def test_learning_a_hierarchy_needs_positive_concentrations() -> None:
 @functools.cache
 def forward_statistics() -> Array:
     """Statistics of concentration, rewards and labels drawn from the prior; sampler and planted bug share them."""
-    rng, x, base, out = np.random.default_rng(0), contexts(6), model_of(1.0, 0.0).base, np.empty((6000, 5))
-    for row in out:
-        concentration = rng.gamma(2.0)
-        y, labels, _ = sample_joint(LinearMixture(base, concentration), x, rng)
-        row[:] = told(concentration, y, labels)
-    return out
+    rng, x, base = np.random.default_rng(0), contexts(6), model_of(1.0, 0.0).base
+    concentrations = rng.gamma(2.0, size=6000)
+    stories = [sample_joint(LinearMixture(base, c), x, rng) for c in concentrations]
+    return told(concentrations, np.array([y for y, _, _ in stories]), np.array([labels for _, labels, _ in stories]))
 
 
 def geweke_p_value(rate: float, steps: int, seed: int) -> float:
     """Smallest p-value, corrected, of prior against successive-conditional statistics; the prior is Gamma(2, 1)."""
     rng, x, base = np.random.default_rng(seed), contexts(6), model_of(1.0, 0.0).base
     engine = GibbsEngine([LinearMixture(base, 1.0)], learn_concentration=(2.0, rate))
-    forward, chain, concentration = forward_statistics(), np.empty((steps, 5)), rng.gamma(2.0)
+    forward, concentration = forward_statistics(), rng.gamma(2.0)
+    concentrations, rewards, seats = np.empty(steps), np.empty((steps, 6)), np.empty((steps, 6), np.int64)
     y, labels, _ = sample_joint(LinearMixture(base, concentration), x, rng)
     for step in range(steps):
-        y = fresh_rewards(engine.arms[0], x, y, labels, rng)
-        state = seated(engine, x, y, [int(k) for k in labels])
+        rewards[step] = y = fresh_rewards(engine.arms[0], x, y, labels, rng)
+        state = seated(engine, x, y, labels)
         state.laws[:, 2] = concentration
         state = engine.split_merge(engine.sweep(state, 0, rng), 0, 2, rng)
         engine.redraw_hyperparameters(state, rng)
-        concentration = float(state.laws[0, 2])
-        labels = np.array(canonical(engine.assignments(state, 0)), dtype=np.int64)
-        chain[step] = told(concentration, y, labels)
+        concentrations[step] = concentration = float(state.laws[0, 2])
+        seats[step] = labels = engine.assignments(state, 0)
+    chain = told(concentrations, rewards, seats)
     batches = chain.reshape(40, -1, chain.shape[1]).mean(axis=1)
     error = np.sqrt(batches.var(axis=0, ddof=1) / 40 + forward.var(axis=0, ddof=1) / len(forward))
     z = (chain.mean(axis=0) - forward.mean(axis=0)) / error
     return float(min(1.0, len(z) * 2 * stats.t.sf(np.abs(z), 39).min()))
 
 
-def told(concentration: float, y: Array, labels: IntArray) -> Array:
-    counts = np.bincount(labels)
-    return np.array([concentration, (counts > 0).sum(), counts.max(), np.arctan(y.mean()), np.log1p(np.mean(y**2))])
+def told(concentrations: Array, y: Array, labels: IntArray) -> Array:
+    """Concentration, components, rewards in the largest, level and spread of every story, (m, 5)."""
+    return np.column_stack([concentrations, statistics_of(y, labels, concentrations)[:, :4]])
 
 
 def test_geweke_with_a_learned_concentration() -> None:

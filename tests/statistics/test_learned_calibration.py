@@ -9,14 +9,14 @@ import pytest
 
 from polyarm.inference import GibbsEngine
 from polyarm.inference.gibbs import GibbsState
-from polyarm.kernels._jit import plain, rng_handle
+from polyarm.kernels._jit import RngHandle, kernel, rng_from, rng_handle
 from polyarm.kernels.mixture import component, hyperparameters
 from polyarm.kernels.mixture.component import COUNT, SCALE
 from polyarm.kernels.mixture.seating import log_partition
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
-from tests.statistics.mutants import mutant, seated
-from tests.statistics.test_calibration import POINT, REJECTED, contexts, rank_of_truth, sample_joint, uniformity_p_value
+from tests.statistics.mutants import quick_mutant, seated
+from tests.statistics.test_calibration import POINT, REJECTED, contexts, ranks_of_truth, sample_joint, uniformity_p_value
 
 Pair = tuple[float, float]
 Redraw = Callable[[GibbsEngine, GibbsState, Rng], None]
@@ -74,7 +74,7 @@ def calibration_ranks(learned: list[str], n: int, redraw: Redraw, runs: int, see
                 for part in one_by_one[::-1]:
                     redraw(part, state, rng)
                 values.append(told(state, float(engine.draw_means(state, POINT, 1, rng)[0, 0])))
-        ranks[run] = [rank_of_truth(column, rng) for column in np.array(values).T]
+        ranks[run] = ranks_of_truth(np.array(values), rng)
     return ranks
 
 
@@ -89,8 +89,8 @@ def test_ranks_of_the_truth_are_uniform(learned: list[str]) -> None:
 
 
 def redraw_with(replaced: dict[str, Callable[..., Any]]) -> Redraw:
-    """Draws of concentration and discount in plain Python with a planted bug."""
-    broken = mutant(hyperparameters.redraw, replaced)
+    """Draws of concentration and discount with a planted bug."""
+    broken = quick_mutant(hyperparameters.redraw, replaced)
 
     def redraw(engine: GibbsEngine, state: GibbsState, rng: Rng) -> None:
         learn = (engine.learn_concentration is not None, engine.learn_discount is not None)
@@ -101,26 +101,28 @@ def redraw_with(replaced: dict[str, Callable[..., Any]]) -> Redraw:
 
 def partition_with_a_factor_forgotten(counts: Array, n_tables: int, concentration: float, discount: float) -> float:
     """Every component's (1 - d)(2 - d)... without its division by Gamma(1 - d)."""
-    whole = plain(log_partition)(counts, n_tables, concentration, discount)
+    whole = log_partition(counts, n_tables, concentration, discount)
     return float(whole + n_tables * math.lgamma(1.0 - discount))
 
 
 def target_of_the_discount_itself(c: float, d: float, beliefs: Array, tables: Array, sizes: IntArray) -> float:
     """The density of d where that of logit d is due."""
-    return float(plain(hyperparameters.log_target)(c, d, beliefs, tables, sizes) - math.log(d) - math.log1p(-d))
+    return float(hyperparameters.log_target(c, d, beliefs, tables, sizes) - math.log(d) - math.log1p(-d))
 
 
 def scale_target_without_normalisation(
     b: float, beliefs: Array, processes: Array, tables: Array, sizes: IntArray
 ) -> float:
     """Every component's a0 log b forgotten."""
-    whole = plain(hyperparameters.log_scale_target)(b, beliefs, processes, tables, sizes)
+    whole = hyperparameters.log_scale_target(b, beliefs, processes, tables, sizes)
     return float(whole - processes[0, 0] * sizes[0, 0] * math.log(b))
 
 
+BROKEN = quick_mutant(hyperparameters.redraw_scale, {"log_scale_target": scale_target_without_normalisation})
+
+
 def redraw_scale_badly(engine: GibbsEngine, state: GibbsState, rng: Rng) -> None:
-    broken = mutant(hyperparameters.redraw_scale, {"log_scale_target": scale_target_without_normalisation})
-    broken(state.tables, state.sizes, state.laws, engine._hyperprior, rng)
+    BROKEN(state.tables, state.sizes, state.laws, engine._hyperprior, rng)
     hyperparameters.rate_rewards(state.data[0], len(state.data[0]), engine._columns(state)[0], state.laws[0, 0])
 
 
@@ -141,6 +143,17 @@ def test_planted_bugs_are_rejected(learned: str, n: int, broken: Redraw, runs: i
 # -- the scale against quadrature
 
 
+@kernel
+def fill_chain(
+    tables: Array, sizes: IntArray, processes: Array, beliefs: Array, out: Array, handle: RngHandle
+) -> None:
+    """Fill `out` with one draw of the scale after the other."""
+    rng = rng_from(handle)
+    for i in range(out.shape[0]):
+        hyperparameters.redraw_scale(tables, sizes, processes, beliefs, rng)
+        out[i] = processes[0, 1]
+
+
 def scale_chain(arms: list[list[tuple[int, float]]], n: int) -> Array:
     """N draws of the scale given every component's count and D, its scale less that of the prior; a0 is 2."""
     tables, sizes = np.ones((len(arms), 16, 4)), np.zeros((len(arms), 4), np.int64)
@@ -149,10 +162,8 @@ def scale_chain(arms: list[list[tuple[int, float]]], n: int) -> Array:
         sizes[a, 0] = len(parts)
         for k, (count, gap) in enumerate(parts):
             tables[a, [COUNT, SCALE], k] = count, 1.0 + gap
-    handle, out = rng_handle(np.random.default_rng(0)), np.empty(n)
-    for i in range(n):
-        hyperparameters.redraw_scale(tables, sizes, processes, np.array([1.0, 1.0, 1.0, 1.0, 1.5, 0.7]), handle)
-        out[i] = processes[0, 1]
+    beliefs, out = np.array([1.0, 1.0, 1.0, 1.0, 1.5, 0.7]), np.empty(n)
+    fill_chain(tables, sizes, processes, beliefs, out, rng_handle(np.random.default_rng(0)))
     for a, parts in enumerate(arms):  # the components moved with it
         assert np.allclose(tables[a, SCALE, : len(parts)] - processes[0, 1], [gap for _, gap in parts], rtol=1e-9)
     return out

@@ -16,7 +16,7 @@ from tests.statistics.test_calibration import (
     REJECTED,
     contexts,
     model_of,
-    rank_of_truth,
+    ranks_of_truth,
     sample_joint,
     uniformity_p_value,
 )
@@ -151,7 +151,7 @@ def calibration_ranks(n: int, runs: int, forget_weights: bool, n_particles: int 
         drawn = [kernels.draw_particle(cloud.weights, n_particles, rng) for _ in range(19)]
         means = np.append(mean, engine.draw_means(state, POINT, 19, rng)[:, 0])
         sizes = np.append(labels.max() + 1, cloud.lengths[drawn])
-        ranks[run] = [rank_of_truth(v, rng) for v in (means, sizes)]
+        ranks[run] = ranks_of_truth(np.column_stack([means, sizes]), rng)
     return ranks
 
 

@@ -9,12 +9,13 @@ from scipy.stats import chisquare
 from polyarm.inference import KindsEngine, RobustEngine
 from polyarm.kernels import polya_gamma
 from polyarm.kernels import sticks as kernels
-from polyarm.kernels._jit import rng_handle
+from polyarm.kernels._jit import RngHandle, kernel, rng_from, rng_handle
 from polyarm.kernels.sticks import Sticks
 from polyarm.models import LogisticSticks, RobustMixture
 from polyarm.types import Array, IntArray, Rng
 
 PRIOR = LogisticSticks(2, 1, arm_shape=(3.0, 3.0), arm_scale=(2.0, 2.0), wide=(1.0, 2.0), most=(8.0, 8.0))
+ENGINE = KindsEngine(RobustEngine(RobustMixture(2, 1), fixed_units=True), PRIOR)
 
 
 class Rewards(NamedTuple):
@@ -25,47 +26,53 @@ class Rewards(NamedTuple):
     kinds: IntArray
 
 
-def law_of(prior: LogisticSticks) -> Array:
-    return KindsEngine(RobustEngine(RobustMixture(2, 1), fixed_units=True), prior)._hyperprior
-
-
 def started(rewards: Rewards, m: int, rng: Rng) -> tuple[Sticks, list[Array]]:
     """Sticks that hold these rewards; nothing is drawn yet but their omegas."""
-    engine = KindsEngine(RobustEngine(RobustMixture(2, 1), fixed_units=True), PRIOR)
     columns = np.zeros((6, 2))
     columns[kernels.UNIT] = 1.0
-    sticks, data = engine._sticks(m, columns), [np.zeros((len(rewards.arms), 4 + 2 * m)) for _ in range(2)]
+    sticks, data = ENGINE._sticks(m, columns), [np.zeros((len(rewards.arms), 4 + 2 * m)) for _ in range(2)]
     for x, arm, kind in zip(*rewards, strict=True):
         kernels.add_reward(sticks, data[arm], int(arm), x, 0.0, int(kind), rng_handle(rng))
     return sticks, data
 
 
+@kernel
+def play_rounds(
+    sticks: Sticks, first: Array, second: Array, hyperprior: Array, moves: int, out: Array, handle: RngHandle
+) -> None:
+    """Fill every row of `out` after one more round of the sampler."""
+    rng = rng_from(handle)
+    for row in range(out.shape[0]):
+        kernels.visits(sticks, first, 0, moves, 1, rng)
+        kernels.visits(sticks, second, 1, moves, 1, rng)
+        kernels.redraw_shared(sticks, 0, 1, hyperprior, rng)
+        for j in range(2):
+            out[row, j] = sticks.fits[0, 0, j, 3]
+            out[row, 2 + j] = sticks.fits[1, 0, j, 3]
+            out[row, 4 + j] = sticks.shared[0, 0, j]
+            out[row, 6 + j] = np.log(sticks.shared[0, 1, j])
+
+
 def rounds(sticks: Sticks, data: list[Array], hyperprior: Array, n: int, rng: Rng, moves: int = 4) -> Array:
     """Beta of every arm, beta_0 and log lam of the first stick after each of n rounds, (n, 8)."""
     out = np.empty((n, 8))
-    for row in out:
-        for arm in range(2):
-            kernels.visits(sticks, data[arm], arm, moves, 1, rng_handle(rng))
-        kernels.redraw_shared(sticks, 0, 1, hyperprior, rng_handle(rng))
-        row[:4] = sticks.fits[:, 0, :, 3].ravel()
-        row[4:6] = sticks.shared[0, 0]
-        row[6:] = np.log(sticks.shared[0, 1])
+    play_rounds(sticks, data[0], data[1], hyperprior, moves, out, rng_handle(rng))
     return out
 
 
 def textbook(rewards: Rewards, n: int, rng: Rng) -> Array:
     """The same by a sampler that scans all rewards of a single stick: Polson, Scott & Windle 2013, and plain Gibbs."""
     X, y = np.column_stack([rewards.contexts, np.ones(len(rewards.arms))]), rewards.kinds == 0
+    own = [X[rewards.arms == arm] for arm in range(2)]
+    pulls = [own[arm].T @ (y[rewards.arms == arm] - 0.5) for arm in range(2)]
     beta, centre, lam = np.zeros((2, 2)), np.zeros(2), np.full(2, 0.5)
     out = np.empty((n, 8))
     for row in out:
         for arm in range(2):
-            mine = rewards.arms == arm
-            omega = np.empty(mine.sum())
-            polya_gamma.fill(X[mine] @ beta[arm], omega, rng_handle(rng))
-            V = np.linalg.inv((X[mine].T * omega) @ X[mine] + np.diag(1 / lam))
-            mean = V @ (X[mine].T @ (y[mine] - 0.5) + centre / lam)
-            beta[arm] = rng.multivariate_normal(mean, V)
+            omega = np.empty(len(own[arm]))
+            polya_gamma.fill(own[arm] @ beta[arm], omega, rng_handle(rng))
+            V = np.linalg.inv((own[arm].T * omega) @ own[arm] + np.diag(1 / lam))
+            beta[arm] = V @ (pulls[arm] + centre / lam) + np.linalg.cholesky(V) @ rng.standard_normal(2)
         precision = 1 / np.array(PRIOR.wide) + 2 / lam
         centre = beta.sum(axis=0) / lam / precision + rng.standard_normal(2) / np.sqrt(precision)
         squares = ((beta - centre) ** 2).sum(axis=0)
@@ -105,7 +112,7 @@ def expected(problem: Rewards) -> Array:
 def test_a_long_run_equals_a_textbook_samplers(problem: Rewards, expected: Array) -> None:
     rng = np.random.default_rng(5)
     sticks, data = started(problem, 1, rng)
-    found = rounds(sticks, data, law_of(PRIOR), 40_000, rng)[1000:]
+    found = rounds(sticks, data, ENGINE._hyperprior, 40_000, rng)[1000:]
     assert np.abs(z_scores(found, expected)).max() < 4.5
 
 
@@ -113,7 +120,7 @@ def test_a_long_run_equals_a_textbook_samplers(problem: Rewards, expected: Array
 def test_planted_bugs_differ_from_the_textbook(problem: Rewards, expected: Array, bug: str) -> None:
     rng = np.random.default_rng(2)
     sticks, data = started(problem, 1, rng)
-    hyperprior, moves = law_of(PRIOR), 4
+    hyperprior, moves = ENGINE._hyperprior.copy(), 4
     if bug == "omegas are not redrawn":
         moves = 0
     else:
@@ -124,7 +131,7 @@ def test_planted_bugs_differ_from_the_textbook(problem: Rewards, expected: Array
 
 def ranks(n_worlds: int, moves: int, seed: int) -> Array:
     """Ranks, from 0 to 9, of true parameters among nine draws, (n_worlds, 8)."""
-    rng, hyperprior = np.random.default_rng(seed), law_of(PRIOR)
+    rng, hyperprior = np.random.default_rng(seed), ENGINE._hyperprior
     out = np.empty((n_worlds, 8))
     for row in out:
         params = PRIOR.sample_params(2, rng)
