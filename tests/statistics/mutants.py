@@ -41,7 +41,7 @@ def sound(kernel: Any, replaced: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
             continue
         if reaches(callee, replaced):
             yield from sound(callee, replaced)
-        else:
+        elif getattr(callee, "targetoptions", {}).get("inline") != "always":  # which only other kernels can call
             yield name, callee
 
 

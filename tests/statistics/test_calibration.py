@@ -119,7 +119,7 @@ def fresh_rewards(model: LinearMixture, X: Array, y: Array, labels: IntArray, rn
     sd = np.sqrt(scale / rng.standard_gamma(base.shape + counts / 2))
     noise = np.einsum("kij,kj->ki", np.linalg.cholesky(covariance), rng.standard_normal(mean.shape))
     w = mean + sd[:, None] * noise
-    return np.einsum("ij,ij->i", X, w[labels]) + sd[labels] * rng.standard_normal(len(y))
+    return np.asarray(np.einsum("ij,ij->i", X, w[labels]) + sd[labels] * rng.standard_normal(len(y)))
 
 
 @functools.cache
@@ -180,7 +180,7 @@ def test_geweke_rejects_planted_bugs(
 
 def ranks_of_truth(values: Array, rng: Rng) -> IntArray:
     """Rank of values[0] among all, column by column, ties broken at random."""
-    return (values < values[0]).sum(axis=0) + rng.integers((values == values[0]).sum(axis=0))
+    return np.asarray((values < values[0]).sum(axis=0) + rng.integers((values == values[0]).sum(axis=0)))
 
 
 def calibration_ranks(model: LinearMixture, n: int, sampler: Sampler, draw: Draw, runs: int, seed: int) -> IntArray:

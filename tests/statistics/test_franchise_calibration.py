@@ -111,7 +111,9 @@ def seated(engine: HierarchicalEngine, story: Story) -> FranchiseState:
 
 def copy_of(engine: HierarchicalEngine, state: FranchiseState) -> FranchiseState:
     """The same state in arrays of its own; the engine takes it without a check."""
-    copies = {name: part.copy() for name, part in state._asdict().items() if isinstance(part, np.ndarray)}
+    copies: dict[str, Any] = {
+        name: part.copy() for name, part in state._asdict().items() if isinstance(part, np.ndarray)
+    }
     engine._door.last = copy = state._replace(**copies)
     return copy
 
@@ -228,12 +230,12 @@ def learned_ranks(redraw: Callable[[HierarchicalEngine, FranchiseState, Rng], No
         concentrations = rng.gamma(2.0, size=2) / 2.0
         model = replace(start, concentration=concentrations[0], shared_concentration=concentrations[1])
         story = told(model, n_each, rng)
-        start = seated(engine, story)
-        start.rules[[0, 2]] = concentrations
-        values = [[*concentrations, story.means[0], *summary(start)]]
+        first = seated(engine, story)
+        first.rules[[0, 2]] = concentrations
+        values = [[*concentrations, story.means[0], *summary(first)]]
         position = int(rng.integers(20))
         for steps in (position, 19 - position):
-            state = copy_of(engine, start)
+            state = copy_of(engine, first)
             for _ in range(steps):
                 redraw(engine, state, rng)
                 state = move(engine, state, rng)

@@ -16,7 +16,14 @@ from polyarm.kernels.mixture.seating import log_partition
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.mutants import quick_mutant, seated
-from tests.statistics.test_calibration import POINT, REJECTED, contexts, ranks_of_truth, sample_joint, uniformity_p_value
+from tests.statistics.test_calibration import (
+    POINT,
+    REJECTED,
+    contexts,
+    ranks_of_truth,
+    sample_joint,
+    uniformity_p_value,
+)
 
 Pair = tuple[float, float]
 Redraw = Callable[[GibbsEngine, GibbsState, Rng], None]
@@ -144,9 +151,7 @@ def test_planted_bugs_are_rejected(learned: str, n: int, broken: Redraw, runs: i
 
 
 @kernel
-def fill_chain(
-    tables: Array, sizes: IntArray, processes: Array, beliefs: Array, out: Array, handle: RngHandle
-) -> None:
+def fill_chain(tables: Array, sizes: IntArray, processes: Array, beliefs: Array, out: Array, handle: RngHandle) -> None:
     """Fill `out` with one draw of the scale after the other."""
     rng = rng_from(handle)
     for i in range(out.shape[0]):

@@ -15,7 +15,7 @@ from polyarm.kernels.mixture.component import COUNT, SCALE
 from polyarm.kernels.objectives import Parts
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
-from tests.statistics.mutants import mutant
+from tests.statistics.mutants import quick_mutant
 from tests.statistics.test_robust_calibration import model_with
 
 N_REWARDS, N_RANKS = 20, 10
@@ -79,14 +79,13 @@ def linear_ranks(n_runs: int, seed: int) -> Histograms:
 def robust_ranks(place_scale: float, n_runs: int, seed: int) -> Histograms:
     model, rng = model_with(place_scale), np.random.default_rng(seed)
     engine, found, true = RobustEngine(model, 40, 0, fixed_units=True), [], []
+    ones, blank = np.ones(2), model.sample_params(rng)
     for _ in range(n_runs):
-        ones = np.ones(2)
         arm = model.sample_arm(ones, ones, np.zeros(3), 0.5, 1.0, rng)
         places = np.sqrt(place_scale) * rng.standard_normal((len(arm.weights), 2))
-        truth: Any = model.sample_params(rng)._replace(arms=(arm,), places=(places,))
-        state = engine.init()
-        for _ in range(N_REWARDS):
-            k = rng.choice(len(arm.weights), p=arm.weights / arm.weights.sum())
+        truth = blank._replace(arms=(arm,), places=(places,))
+        state, shares = engine.init(), np.cumsum(arm.weights)
+        for k in np.searchsorted(shares, rng.random(N_REWARDS) * shares[-1]):
             x = places[k] + rng.standard_normal(2)
             y = arm.coefficients[k] @ np.append(x, 1.0) + np.sqrt(arm.noise_var[k]) * rng.standard_normal()
             state = engine.update(state, x, 0, float(y), rng)
@@ -128,7 +127,7 @@ def plugged_in(T: Array, K: int, process: Array, at: means.Located, parts: Parts
     return K
 
 
-WRONG = mutant(means.draw_worths, {"draw_mixture": plugged_in})
+WRONG = quick_mutant(means.draw_worths, {"draw_mixture": plugged_in})
 
 
 def drawn_wrongly(engine: GibbsEngine, state: Any, x: Array, objective: Objective, rng: Rng) -> float:

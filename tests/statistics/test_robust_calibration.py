@@ -14,7 +14,7 @@ from polyarm.kernels.robust import predict
 from polyarm.kernels.robust.component import COUNT
 from polyarm.models import RobustMixture
 from polyarm.types import Array, IntArray, Rng
-from tests.statistics.mutants import mutant
+from tests.statistics.mutants import quick_mutant
 
 N_RUNS, N_REWARDS, N_RANKS = 500, 20, 10
 
@@ -53,15 +53,13 @@ def ranks(place_scale: float, draw: Callable[[RobustState, Array, Rng], float] |
     model, rng = model_with(place_scale), np.random.default_rng(seed)
     engine = RobustEngine(model, 40, 0, fixed_units=True)
     draw = draw or partial(draw_mean, engine)
-    found = []
+    found, ones, blank = [], np.ones(2), model.sample_params(rng)
     for _ in range(N_RUNS):
-        ones = np.ones(2)
         arm = model.sample_arm(ones, ones, np.zeros(3), 0.5, 1.0, rng)
         places = np.sqrt(place_scale) * rng.standard_normal((len(arm.weights), 2))
-        truth: Any = model.sample_params(rng)._replace(arms=(arm,), places=(places,))
-        state = engine.init()
-        for _ in range(N_REWARDS):
-            k = rng.choice(len(arm.weights), p=arm.weights / arm.weights.sum())
+        truth = blank._replace(arms=(arm,), places=(places,))
+        state, shares = engine.init(), np.cumsum(arm.weights)
+        for k in np.searchsorted(shares, rng.random(N_REWARDS) * shares[-1]):
             x = places[k] + rng.standard_normal(2)
             y = arm.coefficients[k] @ np.append(x, 1.0) + np.sqrt(arm.noise_var[k]) * rng.standard_normal()
             state = engine.update(state, x, 0, float(y), rng)
@@ -86,5 +84,5 @@ def weights_of_nowhere(T: Array, K: int, features: Any, shared: Any, x: Array, c
 
 
 def test_weights_that_ignore_the_context_are_noticed() -> None:
-    wrong = mutant(predict.draw_means, {"local_counts": weights_of_nowhere})
+    wrong = quick_mutant(predict.draw_means, {"local_counts": weights_of_nowhere})
     assert stats.chisquare(ranks(4.0, partial(draw_mean_by, wrong), 9)).pvalue < 1e-4

@@ -13,7 +13,7 @@ from polyarm.models import RobustMixture
 from polyarm.policies import make_policy
 from polyarm.types import Array
 from tests import reference
-from tests.statistics.test_robust import distance, exact_partitions, small_problem
+from tests.statistics.test_robust import distance, exact_answer, small_problem
 
 D = 3  # features: two columns and the intercept
 
@@ -76,8 +76,7 @@ def test_what_can_move_follows_the_posterior_given_what_is_frozen() -> None:
         state = engine.refresh(state, rng)
         moving = np.roll(state.seats[0][:2], -state.sizes[0, 2])
         seen[reference.canonical([*frozen, *moving])] += 1
-    everything = exact_partitions(model, X, y)
-    exact = {z: p for z, p in everything.items() if z[:2] == reference.canonical(frozen)}
+    exact = {z: p for z, p in exact_answer().items() if z[:2] == reference.canonical(frozen)}
     total = sum(exact.values())
     shares = {z: count / 8000 for z, count in seen.items()}
     assert distance(shares, {z: p / total for z, p in exact.items()}) < 0.02
