@@ -20,7 +20,7 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
-from numba.core.typed_passes import DumpParforDiagnostics, InlineOverloads
+from numba.core.typed_passes import DumpParforDiagnostics, InlineOverloads, NopythonRewrites
 from numba.core.types import Dispatcher, unliteral  # type: ignore[attr-defined]
 from numba.core.typing import make_concrete_template
 from numba.core.untyped_passes import (
@@ -48,6 +48,7 @@ NEEDLESS = (
     LiteralPropagationSubPipelinePass,
     LiteralUnroll,
     MakeFunctionToJitFunction,
+    NopythonRewrites,
     RewriteDynamicRaises,
     RewriteSemanticConstants,
     WithLifting,
@@ -120,7 +121,9 @@ def remembered_calls(context: Any) -> Iterator[Any]:
 
 
 class KernelPasses(CompilerBase):  # type: ignore[misc]
-    """Numba's passes less those for what kernels do without: closures, raises, `with`, arguments that may be None."""
+    """Numba's passes less those for what kernels do without: closures, raises, `with`, sums of whole arrays, arguments
+    that may be None.
+    """
 
     def define_pipelines(self) -> list[PassManager]:
         """The one pipeline."""

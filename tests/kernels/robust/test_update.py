@@ -93,21 +93,56 @@ def test_an_update_redraws_the_arms_that_moved(
 
 
 @pytest.mark.parametrize(("other", "solved"), [(2, [0, 2]), (0, [0])])
-@pytest.mark.parametrize("deep", [True, False])
-def test_an_update_that_is_not_whole_solves_the_arms_that_moved_unless_it_is_deep(
-    world: World, other: int, solved: list[int], deep: bool
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_update_that_is_not_whole_finds_the_centres_of_the_arms_that_moved(
+    world: World, other: int, solved: list[int], whole: bool
 ) -> None:
+    """What the arms share waits, and so do draws of slopes and noise."""
     done: list[Any] = []
     replaced: dict[str, Any] = {
         "propose_scales": lambda *given: False,
-        "redraw_arm": lambda *given: None,
+        "redraw_arm": lambda arms, i, deep, solver, rng: done.append(-i),
         "draw_shared": lambda *given: done.append("shared"),
         "rebuild_posteriors": lambda *given: done.append("all"),
-        "rebuild_posterior": lambda arms, i, solver: done.append(i),
+        "update_centre": lambda arms, i, solver: done.append(i),
     }
-    world.shared.n_steps = 70.0 if deep else 71.0  # with four arms of three features every second step is deep
-    mutant(update.redraw_shared, replaced)(world.arms, 0, other, False, world.room, Script())
-    assert done == (["shared", "all"] if deep else solved)
+    world.shared.n_steps = 71.0
+    mutant(update.redraw_shared, replaced)(world.arms, 0, other, whole, world.room, Script())
+    redrawn = [-i for i in solved if world.sizes[i, 0] > 0]
+    assert done == ([*redrawn, "shared", "all"] if whole else solved)
+
+
+@pytest.mark.parametrize(("many", "n", "redrawn"), [(3, 71.0, [0, 2, 3]), (3, 63.0, [0]), (4, 71.0, [0])])
+def test_with_many_features_every_arm_that_waited_is_redrawn(
+    world: World, many: int, n: float, redrawn: list[int]
+) -> None:
+    """Arms that moved in the last round were not; before that every step is whole."""
+    done: list[int] = []
+    replaced: dict[str, Any] = {
+        "MANY": many,
+        "propose_scales": lambda *given: False,
+        "redraw_arm": lambda arms, i, deep, solver, rng: done.append(i),
+        "draw_shared": lambda *given: None,
+        "rebuild_posteriors": lambda *given: None,
+    }
+    world.shared.n_steps = n
+    mutant(update.redraw_shared, replaced)(world.arms, 0, 0, True, world.room, Script())
+    assert done == redrawn
+
+
+def test_a_step_is_whole_where_scales_are_drawn_without_slopes(world: World) -> None:
+    """With four arms of three features every second step; with many features else one step in four."""
+    is_whole = mutant(update.is_whole, {"MANY": 3, "is_measured": lambda *given: False})
+    found = []
+    for n in range(65, 78):
+        world.shared.n_steps = float(n)
+        assert plain(update.is_deep)(world.arms) == (n % 2 == 0)
+        found.append(is_whole(world.arms))
+    assert found == [n % 2 == 0 for n in range(65, 78)]
+    rarely = mutant(update.is_whole, {"MANY": 3, "is_measured": lambda *given: False, "is_deep": lambda arms: False})
+    for n in range(65, 78):
+        world.shared.n_steps = float(n)
+        assert rarely(world.arms) == (n % 4 == 0)
 
 
 def seated(world: World, arm: int) -> Rewards:
@@ -160,6 +195,7 @@ class Stages:
 
     def __init__(self, world: World, left: tuple[int, ...] = (), off: float = 0.0, finite: bool = True) -> None:
         self.world, self.left, self.off, self.finite, self.done = world, list(left), off, finite, list[Any]()
+        self.looked_at = list[tuple[int, int]]()
 
     def update_units(self, *given: Any) -> None:
         self.done.append("units")
@@ -170,6 +206,10 @@ class Stages:
         self.done.append((at, n_moves))
         return self.left.pop(0) if self.left else 0
 
+    def is_finite(self, books: Any, first: int, second: int) -> bool:
+        self.looked_at.append((first, second))
+        return self.finite
+
     def run(self, other: int, stage: int, n_moves: tuple[int, int]) -> tuple[int, int]:
         replaced = {
             "update_units": self.update_units,
@@ -177,7 +217,8 @@ class Stages:
             "add_reward": lambda *g: self.done.append("added"),
             "moves_of": self.moves_of,
             "redraw_shared": lambda arms, arm, other, *g: self.done.append(("shared", arm, other)),
-            "is_finite": lambda books: self.finite,
+            "is_finite": self.is_finite,
+            "MANY": D,
         }
         given = (Reward(0, other, np.ones(2), 1.0), seated(self.world, 0), seated(self.world, other), stage, n_moves)
         stage, left = mutant(update.update, replaced)(self.world.books, *given, Script())
@@ -191,6 +232,16 @@ def test_units_come_first_and_may_ask_for_another_origin(world: World, steps: fl
     assert stages.run(2, UNITS, (32, 12)) == ((ADD, 32) if off else (DONE, 0))
     rest = ["added", (0, 32), (2, 12), ("shared", 0, 2)]
     assert stages.done == (["units"] if off else ["units", *["rebuilt"] * (steps < 64), *rest])
+
+
+@pytest.mark.parametrize(("steps", "stage"), [(10.0, UNITS), (66.0, UNITS), (71.0, ADD), (71.0, MOVE_HERE)])
+def test_every_arm_is_looked_at_where_every_arm_may_have_changed(world: World, steps: float, stage: int) -> None:
+    """In a whole step, and after a stop at which rewards may have been counted from elsewhere."""
+    stages = Stages(world)
+    for n, expected in ((steps, (-1, 2)), (71.0, (-1 if stage != UNITS else 0, 2))):
+        world.shared.n_steps = n
+        stages.run(2, stage, (7, 5))
+        assert stages.looked_at.pop() == expected
 
 
 @pytest.mark.parametrize(

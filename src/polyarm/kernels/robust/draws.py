@@ -6,9 +6,7 @@ components; their noise variances are those of the state; the unseen part is a D
 
 import math
 
-import numpy as np
-
-from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels._jit import RngHandle, inlined, kernel, rng_from
 from polyarm.kernels.mixture.means import add_normal, room_for
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.objectives import UTILITY, Functional, Parts, worth
@@ -29,6 +27,15 @@ def view_of(arms: Arms, arm: int, x: Array) -> View:
     return view
 
 
+@inlined
+def along(view: View, k: int) -> float:
+    """What component k owes to the centre: the product of its column of G with the draw in view.g."""
+    total = 0.0
+    for i in range(view.g.shape[0]):
+        total += view.G[i, k] * view.g[i]
+    return total
+
+
 @kernel
 def draw_mixture(arms: Arms, arm: int, view: View, parts: Parts, rng: Rng) -> int:
     """Write a draw of the arm's distribution, and return its number of components."""
@@ -43,9 +50,9 @@ def draw_mixture(arms: Arms, arm: int, view: View, parts: Parts, rng: Rng) -> in
         view.g[i] = rng.standard_normal()
     for k in range(K):
         parts.weight[k] = parts.weight[k] / total if total > 0.0 else 0.0
-        parts.mean[k] = origin + view.m[k] + math.sqrt(view.v[k]) * rng.standard_normal() + np.dot(view.G[k], view.g)
+        parts.mean[k] = origin + view.m[k] + math.sqrt(view.v[k]) * rng.standard_normal() + along(view, k)
         parts.variance[k] = arms.components[arm, VAR, k]
-    centre, n = origin + view.m[K] + np.dot(view.G[K], view.g), K
+    centre, n = origin + view.m[K] + along(view, K), K
     for stick in range(MAX_STICKS):
         last = left < TAIL or stick == MAX_STICKS - 1
         parts.weight[n] = left if last else left * rng.beta(1.0, gamma)

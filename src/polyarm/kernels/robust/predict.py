@@ -5,7 +5,7 @@ plus N(0, x'V_k x) with a_k = Q V_k x.  A component nobody has seen has x'w = x'
 
 m  (K+1,)     E[x'w_k]: the last entry is for the unseen
 v  (K+1,)     variance of x'w_k given w0: x'V_k x, and x'Rx for one unseen component
-G  (K+1, D)   F^-1 a_k, so that G_j G_k' is the covariance that x'w_j and x'w_k owe to w0
+G  (D, K+1)   columns F^-1 a_k, so that G_j'G_k is the covariance that x'w_j and x'w_k owe to w0
 c  (K+1,)     n_1, ..., n_K, gamma, each times the component's density at x, scaled to the same sum (gating.py)
 p             weights ~ Dirichlet(c); the unseen part is a whole Dirichlet process
 centres[arm]  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
-from polyarm.kernels.linalg.triangle import solve_lower
+from polyarm.kernels.lanes import LANES, load, splat, store, where_less, whole
 from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import MEAN
@@ -46,44 +46,53 @@ class View(NamedTuple):
 @kernel
 def blank_view(n: int, D: int) -> View:
     """Room for n components, the unseen among them."""
-    rows, more = np.empty((3, n)), np.empty((n + 2, D))
-    return View(rows[0], rows[1], rows[2], more[:n], more[n], more[n + 1])
+    rows, more, columns = np.empty((3, whole(n))), np.empty((2, D)), np.zeros((D, whole(n)))
+    return View(rows[0], rows[1], rows[2], columns, more[0], more[1])
+
+
+@inlined
+def locate_used(T: Array, k: int, centre: Array, features: Features, view: View) -> None:
+    """Write m, v and a of components k to k + LANES - 1; a stands where G will."""
+    a, x, D = view.G, view.x, features.unit.shape[0]
+    mean, square = splat(0.0), splat(0.0)
+    p = MEAN + D
+    for i in range(D):
+        xi, Vx = x[i], splat(0.0)
+        mean += xi * load(T, MEAN + i, k)
+        for j in range(i):
+            V = load(T, p, k)
+            Vx += V * x[j]
+            store(load(a, j, k) + V * xi, a, j, k)
+            p += 1
+        store(Vx + load(T, p, k) * xi, a, i, k)
+        p += 1
+    for i in range(D):
+        Vx = load(a, i, k)
+        square += Vx * x[i]
+        QVx = Vx / features.part_var[i]
+        mean += QVx * (centre[i, D] - centre[i, D + 1])  # U was computed for w0 as last drawn
+        store(QVx, a, i, k)
+    store(mean, view.m, k)
+    store(where_less(0.0, square, square, 0.0), view.v, k)
 
 
 @inlined
 def locate(T: Array, K: int, centre: Array, features: Features, view: View) -> None:
-    """Write m, v and G of every component in use and of the unseen."""
+    """Write m, v and G of every component in use and of the unseen, LANES components at a time."""
     m, v, G, x, D = view.m, view.v, view.G, view.x, features.unit.shape[0]
-    for k in range(K):
-        g = G[k]
-        for i in range(D):
-            g[i] = 0.0
-        mean = 0.0
-        p = MEAN + D
-        for i in range(D):
-            mean += x[i] * T[MEAN + i, k]
-            for j in range(i):
-                g[i] += T[p, k] * x[j]
-                g[j] += T[p, k] * x[i]
-                p += 1
-            g[i] += T[p, k] * x[i]
-            p += 1
-        square = 0.0
-        for i in range(D):
-            square += g[i] * x[i]
-            g[i] /= features.part_var[i]
-            mean += g[i] * (centre[i, D] - centre[i, D + 1])  # U was computed for w0 as last drawn
-        m[k] = mean
-        v[k] = max(square, 0.0)
-        solve_lower(centre, g, D)
-    m[K] = 0.0
-    v[K] = 0.0
-    g = G[K]
+    for k in range(0, K, LANES):
+        locate_used(T, k, centre, features, view)
+    m[K], v[K] = 0.0, 0.0
     for i in range(D):
         m[K] += x[i] * centre[i, D]
         v[K] += x[i] * x[i] * features.part_var[i]
-        g[i] = x[i]
-    solve_lower(centre, g, D)
+        G[i, K] = x[i]
+    for k in range(0, K + 1, LANES):
+        for i in range(D):
+            t = load(G, i, k)
+            for j in range(i):
+                t -= centre[i, j] * load(G, j, k)
+            store(t / centre[i, i], G, i, k)
 
 
 @inlined
@@ -112,8 +121,7 @@ def draw_squared_sticks(gamma: float, rng: Rng) -> float:
 def draw_mean(view: View, K: int, gamma: float, rng: Rng) -> float:
     """A draw of the arm's mean reward."""
     m, v, c, G, g, _ = view
-    D = g.shape[0]
-    for i in range(D):
+    for i in range(g.shape[0]):
         g[i] = 0.0
     total, mean, own = 0.0, 0.0, 0.0
     for k in range(K + 1):
@@ -121,10 +129,10 @@ def draw_mean(view: View, K: int, gamma: float, rng: Rng) -> float:
         total += p
         mean += p * m[k]
         own += p * p * v[k] * (1.0 if k < K else draw_squared_sticks(gamma, rng))
-        for i in range(D):
-            g[i] += p * G[k, i]
+        for i in range(g.shape[0]):
+            g[i] += p * G[i, k]
     if total <= 0.0:  # only an empty arm whose concentration is nearly 0
-        return m[K] + math.sqrt(v[K] + squared_length(G[K])) * rng.standard_normal()
+        return m[K] + math.sqrt(v[K] + squared_length(G[:, K])) * rng.standard_normal()
     return mean / total + math.sqrt(own + squared_length(g)) / total * rng.standard_normal()
 
 
@@ -136,8 +144,7 @@ def find_moments(view: View, K: int, gamma: float) -> tuple[float, float]:
     the unseen part's v is x'Rx / (gamma + 1), the variance of the mean of a Dirichlet process.
     """
     m, v, c, G, g, _ = view
-    D = g.shape[0]
-    for i in range(D):
+    for i in range(g.shape[0]):
         g[i] = 0.0
     total = 0.0
     for k in range(K + 1):
@@ -148,9 +155,9 @@ def find_moments(view: View, K: int, gamma: float) -> tuple[float, float]:
         spread = v[k] if k < K else v[k] / (gamma + 1.0)
         mean += p * m[k]
         own += p * p * spread
-        each += p * (spread + squared_length(G[k]))
-        for i in range(D):
-            g[i] += p * G[k, i]
+        each += p * (spread + squared_length(G[:, k]))
+        for i in range(g.shape[0]):
+            g[i] += p * G[i, k]
     for k in range(K + 1):
         p = c[k] / total
         square += p * (m[k] - mean) * (m[k] - mean)
@@ -320,7 +327,7 @@ def moments_many(
                 for k in range(K + 1):
                     view.m[k], view.v[k] = m[k, lane], v[k, lane]
                     for i in range(D):
-                        view.G[k, i] = G[k, i, lane]
+                        view.G[i, k] = G[k, i, lane]
                 local_counts(T, K, posterior.features, posterior.shared, view.x, view.c)
                 mean, sd = find_moments(view, K, gamma)
                 out[start + lane, 0, arm] = origin + mean
@@ -341,4 +348,4 @@ def describe_components(
     for k in range(K + 1):
         out[0, k] = view.c[k]
         out[1, k] = view.m[k]
-        out[2, k] = view.v[k] + squared_length(view.G[k])
+        out[2, k] = view.v[k] + squared_length(view.G[:, k])

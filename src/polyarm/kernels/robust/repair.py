@@ -4,6 +4,7 @@ s2  noise variance that every component starts from again
 """
 
 from polyarm.kernels._jit import kernel, no_refcount
+from polyarm.kernels.lanes import LANES, load, splat, sum_of, within
 from polyarm.kernels.mixture.records import K_USED, ROWS, close_slot
 from polyarm.kernels.robust.component import COUNT, MEAN, VAR, keep, recount, sxx_row, w_row
 from polyarm.kernels.robust.records import Books, Rewards
@@ -11,8 +12,25 @@ from polyarm.types import Array, IntArray
 
 
 @no_refcount
-def is_finite(books: Books) -> bool:
-    """Whether what the arms share, every centre, and slopes and noise of every component in use are finite.
+def arm_check(books: Books, arm: int) -> float:
+    """0 where centre, slopes and noise of an arm are finite; else no number."""
+    T, K, D = books.components[arm], books.sizes[arm, K_USED], books.features.shape[1]
+    total, slopes = 0.0, splat(0.0)
+    for i in range(D):
+        for j in range(D + 2):
+            total += 0.0 * books.centres[arm, i, j]
+    for k in range(K):
+        total += 0.0 / T[VAR, k]
+    for k in range(0, K, LANES):
+        for row in range(MEAN, sxx_row(D)):
+            slopes += 0.0 * within(0, K - k, load(T, row, k), 0.0)
+    return total + sum_of(slopes)
+
+
+@no_refcount
+def is_finite(books: Books, first: int, second: int) -> bool:
+    """Whether what the arms share, the centres of two arms, and slopes and noise of their components in use are finite;
+    first = -1: of all arms.
 
     A number times 0 is 0 unless it is infinite or none, and sums keep what is none.
     """
@@ -24,15 +42,8 @@ def is_finite(books: Books) -> bool:
         for j in range(D):
             total += 0.0 * books.features[row, j]
     for arm in range(books.components.shape[0]):
-        T, K = books.components[arm], books.sizes[arm, K_USED]
-        for i in range(D):
-            for j in range(D + 2):
-                total += 0.0 * books.centres[arm, i, j]
-        for k in range(K):
-            total += 0.0 / T[VAR, k]
-        for row in range(MEAN, sxx_row(D)):
-            for k in range(K):
-                total += 0.0 * T[row, k]
+        if first < 0 or arm in (first, second):
+            total += arm_check(books, arm)
     return total == 0.0
 
 

@@ -66,6 +66,12 @@ def redraw_arm(arms: Arms, arm: int, deep: bool, solver: Solver, rng: Rng) -> No
 
 
 @no_refcount
+def update_centre(arms: Arms, arm: int, solver: Solver) -> None:
+    """Bring the posterior of an arm's centre up to date with its components."""
+    find_centre(arms.components[arm], arms.sizes[arm, K_USED], arms.centres[arm], arms.features, solver)
+
+
+@no_refcount
 def rebuild_posterior(arms: Arms, arm: int, solver: Solver) -> None:
     """Bring an arm up to date with the shared values."""
     D, centre, K = n_features(arms), arms.centres[arm], arms.sizes[arm, K_USED]
@@ -91,34 +97,44 @@ def rebuild(books: Books) -> None:
 
 
 @inlined
+def is_deep(arms: Arms) -> bool:
+    """Whether scales are drawn with centres and slopes integrated out at this step: a share of the steps that falls
+    with arms and columns, so that its cost stays below a third of all.
+    """
+    n = arms.shared.n_steps
+    return bool(n < RESERVOIR or int(n) % max(2, arms.sizes.shape[0] * n_features(arms) // DEEP) == 0)
+
+
+@inlined
 def is_whole(arms: Arms) -> bool:
-    """Whether the arms draw what they share at this step: with many features once in a round of the arms, because each
-    must be solved then, or when the units are new.
+    """Whether the arms are redrawn and draw what they share at this step: with many features once in a round of the
+    arms, because each must be solved then, or when the units are new.
     """
     A, n = arms.sizes.shape[0], int(arms.shared.n_steps)
-    return bool(n_features(arms) < MANY or n % min(A, LONGEST) == 0 or is_measured(n, int(arms.prior.window)))
+    whole = n_features(arms) < MANY or n % min(A, LONGEST) == 0 or is_measured(n, int(arms.prior.window))
+    return bool(whole or is_deep(arms))
 
 
 @no_refcount
 def redraw_shared(arms: Arms, arm: int, other: int, whole: bool, room: Room, rng: Rng) -> None:
-    """Redraw the arms that moved and, where it is to be whole, draw what the arms share; bring arms up to date.
+    """Redraw arms, draw what they share and bring all up to date; where it is not to be whole, only find the centres
+    of the two arms that moved: their components are as the moves left them.
 
-    On a share of the steps scales are first drawn with centres and slopes integrated out, and then every arm is
-    redrawn.  The share falls with arms and columns: its cost stays below a third of all.
+    Where scales were drawn without slopes, every arm is redrawn.
     """
-    A, D, n = arms.sizes.shape[0], n_features(arms), arms.shared.n_steps
-    deep = n < RESERVOIR or int(n) % max(2, A * D // DEEP) == 0
-    moved = deep and arms.prior.learned > 0.0 and propose_scales(arms, LAM, N_SCALES, room, rng)
-    for i in range(A):
-        if arms.sizes[i, K_USED] > 0 and (moved or i in (arm, other)):
-            redraw_arm(arms, i, deep, room.solver, rng)
-    if whole or deep:
-        draw_shared(arms, rng)
-        rebuild_posteriors(arms, room.solver)
-    else:
-        rebuild_posterior(arms, arm, room.solver)
+    if not whole:
+        update_centre(arms, arm, room.solver)
         if other != arm:
-            rebuild_posterior(arms, other, room.solver)
+            update_centre(arms, other, room.solver)
+        return
+    deep = is_deep(arms)
+    moved = deep and arms.prior.learned > 0.0 and propose_scales(arms, LAM, N_SCALES, room, rng)
+    waited = n_features(arms) >= MANY and arms.shared.n_steps >= RESERVOIR  # since the last whole step
+    for i in range(arms.sizes.shape[0]):
+        if arms.sizes[i, K_USED] > 0 and (moved or waited or i in (arm, other)):
+            redraw_arm(arms, i, deep, room.solver, rng)
+    draw_shared(arms, rng)
+    rebuild_posteriors(arms, room.solver)
 
 
 @no_refcount
@@ -188,14 +204,17 @@ def update(
     Make it so and call again.  FAILED: some number is not finite.
     """
     rng, arms = rng_from(handle), arms_of(books)
-    room = room_for(arms)
+    room, again = room_for(arms), stage != UNITS
     if stage == UNITS:
         if not renew_units(arms, books.reservoir, reward, room.solver, rng):
             return ADD, n_moves[0]
         stage = ADD
     arm, other = arm_of(books, reward.arm, here), arm_of(books, reward.other, there)
     stage, left = add_and_move(arms, arm, other, reward, stage, n_moves, room, rng)
-    return FAILED if stage == DONE and not is_finite(books) else stage, left
+    whole = again or is_whole(arms)
+    if stage == DONE and not is_finite(books, -1 if whole else reward.arm, reward.other):
+        stage = FAILED
+    return stage, left
 
 
 @kernel
@@ -210,7 +229,7 @@ def redraw(books: Books, arm: int, handle: RngHandle) -> bool:
     """Redraw an arm and what the arms share; tell if all is finite."""
     arms = arms_of(books)
     redraw_shared(arms, arm, arm, True, room_for(arms), rng_from(handle))
-    return is_finite(books)
+    return is_finite(books, -1, -1)
 
 
 @kernel
