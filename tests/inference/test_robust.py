@@ -20,7 +20,7 @@ from polyarm.kernels.robust.records import Rewards
 from polyarm.kernels.robust.update import ADD, DEEP, DONE, MANY, UNITS, Reward
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
-from polyarm.types import Array
+from polyarm.types import Array, Rng
 
 
 def played(
@@ -435,3 +435,31 @@ def test_a_first_context_near_zero_does_not_spoil_the_scales() -> None:
             x = rng.standard_normal(10) * (1e-4 if t == 0 else 1.0)
             state = engine.update(state, x, t % 4, float(slopes[t % 4] @ x + 0.01 * rng.standard_normal()), rng)
         assert state.shared.arm_var[0] < 50 * state.shared.reward_square, run
+
+
+def twins(rng: Rng) -> Array:
+    return np.asarray(rng.standard_normal() + 1e-7 * rng.standard_normal(16))
+
+
+def one_of_many(rng: Rng) -> Array:
+    return np.asarray(np.eye(16)[rng.integers(16)])
+
+
+@pytest.mark.parametrize("memory", [None, 15])
+@pytest.mark.parametrize("context", [lambda rng: rng.standard_normal(16), twins, one_of_many])
+def test_components_and_centres_are_exact_between_whole_steps(context: Any, memory: int | None) -> None:
+    """In wide contexts arms are solved once in a round; between, every move keeps them as if they were."""
+    engine, rng = RobustEngine(RobustMixture(5, 16), memory=memory), np.random.default_rng(3)
+    state = engine.init()
+    for step in range(110):
+        x, outlier = context(rng), 1e4 if step % 17 == 0 else 1.0
+        state = engine.update(state, x, int(rng.integers(5)), float(x[0] + outlier * rng.standard_normal()), rng)
+        if step < 66:
+            continue
+        solved = copied(state)
+        update.rebuild(engine._books(solved))
+        np.testing.assert_allclose(state.centres, solved.centres, rtol=1e-8, atol=1e-11 * np.abs(solved.centres).max())
+        for arm, (K, _, _) in enumerate(state.sizes):
+            rows = slice(MEAN, plain(sxx_row)(17))
+            moved, exact = state.tables[arm, rows, :K], solved.tables[arm, rows, :K]
+            np.testing.assert_allclose(moved, exact, rtol=1e-8, atol=1e-11 * np.abs(exact).max())
