@@ -63,9 +63,9 @@ def check_costs(world: World, interaction_us: dict[str, float]) -> dict[str, flo
     )
 
     def finite(given: Books) -> Callable[[int], object]:
-        return lambda n: [is_finite(given, -1, -1) for _ in range(n)]
+        return lambda n: [is_finite(given) for _ in range(n)]
 
-    is_finite(empty, -1, -1)
+    is_finite(empty)
     numbers = nanoseconds(finite(books)) - nanoseconds(finite(empty))
     start = time.thread_time()
     for _ in range(100):

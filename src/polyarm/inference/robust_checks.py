@@ -94,4 +94,4 @@ def mended(state: "RobustState", fresh: "RobustState", books: Books) -> bool:
         state.centres[arm] = 0.0
         state.centres[arm, :, -1] = centre
     rebuild(books)
-    return is_finite(books, -1, -1)
+    return is_finite(books)

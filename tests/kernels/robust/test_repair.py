@@ -71,12 +71,12 @@ def books() -> Books:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("bad", BAD)
 def test_everything_that_the_arms_share_is_looked_at(bad: float) -> None:
-    assert plain(repair.is_finite)(books(), -1, -1)
+    assert plain(repair.is_finite)(books())
     for which in ("centres", "shared", "features"):
         for at in np.ndindex(getattr(books(), which).shape):
             given = books()
             getattr(given, which)[at] = bad
-            assert not plain(repair.is_finite)(given, -1, -1), (which, at)
+            assert not plain(repair.is_finite)(given), (which, at)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -89,14 +89,14 @@ def test_slopes_and_noise_of_components_in_use_are_looked_at(bad: float) -> None
                 given = books()
                 given.components[arm, row, k] = bad
                 slope, noise = MEAN <= row < last, row == VAR and np.isnan(bad)
-                assert plain(repair.is_finite)(given, -1, -1) == (not ((slope or noise) and k < used)), (row, k)
+                assert plain(repair.is_finite)(given) == (not ((slope or noise) and k < used)), (row, k)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_noise_variance_of_nothing_is_seen() -> None:
     given = books()
     given.components[1, VAR, 0] = 0.0
-    assert not plain(repair.is_finite)(given, -1, -1)
+    assert not plain(repair.is_finite)(given)
 
 
 def test_only_the_arms_that_are_asked_for_are_looked_at() -> None:
@@ -105,5 +105,5 @@ def test_only_the_arms_that_are_asked_for_are_looked_at() -> None:
         broken = books()
         broken.centres[arm, 0, 0] = np.nan
         for first in range(given.components.shape[0]):
-            assert plain(repair.is_finite)(broken, first, first) == (arm != first)
-            assert plain(repair.is_finite)(broken, 0, first) == (arm not in (0, first))
+            assert plain(repair.is_finite_in)(broken, first, first) == (arm != first)
+            assert plain(repair.is_finite_in)(broken, 0, first) == (arm not in (0, first))

@@ -195,7 +195,7 @@ class Stages:
 
     def __init__(self, world: World, left: tuple[int, ...] = (), off: float = 0.0, finite: bool = True) -> None:
         self.world, self.left, self.off, self.finite, self.done = world, list(left), off, finite, list[Any]()
-        self.looked_at = list[tuple[int, int]]()
+        self.looked_at = list[tuple[Any, ...]]()
 
     def update_units(self, *given: Any) -> None:
         self.done.append("units")
@@ -206,8 +206,8 @@ class Stages:
         self.done.append((at, n_moves))
         return self.left.pop(0) if self.left else 0
 
-    def is_finite(self, books: Any, first: int, second: int) -> bool:
-        self.looked_at.append((first, second))
+    def is_finite(self, *arms: Any) -> bool:
+        self.looked_at.append(arms)
         return self.finite
 
     def run(self, other: int, stage: int, n_moves: tuple[int, int]) -> tuple[int, int]:
@@ -217,7 +217,8 @@ class Stages:
             "add_reward": lambda *g: self.done.append("added"),
             "moves_of": self.moves_of,
             "redraw_shared": lambda arms, arm, other, *g: self.done.append(("shared", arm, other)),
-            "is_finite": self.is_finite,
+            "is_finite": lambda books: self.is_finite("all"),
+            "is_finite_in": lambda books, arm, other: self.is_finite(arm, other),
             "MANY": D,
         }
         given = (Reward(0, other, np.ones(2), 1.0), seated(self.world, 0), seated(self.world, other), stage, n_moves)
@@ -238,7 +239,7 @@ def test_units_come_first_and_may_ask_for_another_origin(world: World, steps: fl
 def test_every_arm_is_looked_at_where_every_arm_may_have_changed(world: World, steps: float, stage: int) -> None:
     """In a whole step, and after a stop at which rewards may have been counted from elsewhere."""
     stages = Stages(world)
-    for n, expected in ((steps, (-1, 2)), (71.0, (-1 if stage != UNITS else 0, 2))):
+    for n, expected in ((steps, ("all",)), (71.0, (0, 2) if stage == UNITS else ("all",))):
         world.shared.n_steps = n
         stages.run(2, stage, (7, 5))
         assert stages.looked_at.pop() == expected

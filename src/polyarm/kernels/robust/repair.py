@@ -13,7 +13,10 @@ from polyarm.types import Array, IntArray
 
 @no_refcount
 def arm_check(books: Books, arm: int) -> float:
-    """0 where centre, slopes and noise of an arm are finite; else no number."""
+    """0 where centre, slopes and noise of an arm are finite; else no number.
+
+    A number times 0 is 0 unless it is infinite or none, and sums keep what is none.
+    """
     T, K, D = books.components[arm], books.sizes[arm, K_USED], books.features.shape[1]
     total, slopes = 0.0, splat(0.0)
     for i in range(D):
@@ -28,23 +31,30 @@ def arm_check(books: Books, arm: int) -> float:
 
 
 @no_refcount
-def is_finite(books: Books, first: int, second: int) -> bool:
-    """Whether what the arms share, the centres of two arms, and slopes and noise of their components in use are finite;
-    first = -1: of all arms.
-
-    A number times 0 is 0 unless it is infinite or none, and sums keep what is none.
-    """
-    D = books.features.shape[1]
+def shared_check(books: Books) -> float:
+    """0 where what the arms share is finite; else no number."""
     total = 0.0
     for value in books.shared:
         total += 0.0 * value
     for row in range(books.features.shape[0]):
-        for j in range(D):
+        for j in range(books.features.shape[1]):
             total += 0.0 * books.features[row, j]
+    return total
+
+
+@no_refcount
+def is_finite(books: Books) -> bool:
+    """Whether what the arms share, every centre, and slopes and noise of every component in use are finite."""
+    total = shared_check(books)
     for arm in range(books.components.shape[0]):
-        if first < 0 or arm in (first, second):
-            total += arm_check(books, arm)
+        total += arm_check(books, arm)
     return total == 0.0
+
+
+@no_refcount
+def is_finite_in(books: Books, arm: int, other: int) -> bool:
+    """The same where only two arms can have changed."""
+    return bool(shared_check(books) + arm_check(books, arm) + arm_check(books, other) == 0.0)
 
 
 @kernel

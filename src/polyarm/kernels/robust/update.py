@@ -22,7 +22,7 @@ from polyarm.kernels.robust.records import (
     n_features,
     room_for,
 )
-from polyarm.kernels.robust.repair import is_finite
+from polyarm.kernels.robust.repair import is_finite, is_finite_in
 from polyarm.kernels.robust.shared import draw_inverse_gamma, draw_shape, draw_shared, least_noise, set_variances
 from polyarm.kernels.robust.solving import solve_all
 from polyarm.kernels.robust.units import RESERVOIR, is_measured, update_units, with_intercept
@@ -211,9 +211,10 @@ def update(
         stage = ADD
     arm, other = arm_of(books, reward.arm, here), arm_of(books, reward.other, there)
     stage, left = add_and_move(arms, arm, other, reward, stage, n_moves, room, rng)
-    whole = again or is_whole(arms)
-    if stage == DONE and not is_finite(books, -1 if whole else reward.arm, reward.other):
-        stage = FAILED
+    if stage == DONE:
+        whole = again or is_whole(arms)
+        finite = is_finite(books) if whole else is_finite_in(books, reward.arm, reward.other)
+        stage = DONE if finite else FAILED
     return stage, left
 
 
@@ -229,7 +230,7 @@ def redraw(books: Books, arm: int, handle: RngHandle) -> bool:
     """Redraw an arm and what the arms share; tell if all is finite."""
     arms = arms_of(books)
     redraw_shared(arms, arm, arm, True, room_for(arms), rng_from(handle))
-    return is_finite(books, -1, -1)
+    return is_finite(books)
 
 
 @kernel
