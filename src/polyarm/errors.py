@@ -17,6 +17,7 @@ from polyarm.types import Array, Mask, Rng
 
 REWARD_LIMIT = 1e100  # its square, summed over 1e8 rewards, is still far from overflow
 REWARD_NOTHING = 1e-100  # smaller rewards are 0: the square of any other, and of their differences, is far above 0
+FLOAT64 = np.dtype(np.float64)
 CONTEXT_LIMIT = 1e8  # leverages x'Vx keep at least seven digits up to here
 
 
@@ -86,7 +87,7 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
     """Context as a float vector of the right length, finite and of sane size."""
     if (  # the fast path: already what a kernel wants; NaN and infinities fail the comparison
         type(context) is np.ndarray
-        and context.dtype == np.float64
+        and context.dtype == FLOAT64
         and context.shape == (context_dim,)
         and context.flags.c_contiguous
         and np.vdot(context, context) <= CONTEXT_LIMIT**2  # unlike dot, it overflows without a warning

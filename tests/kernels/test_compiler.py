@@ -1,13 +1,14 @@
 """Kernels as parts of kernels: the same numbers, compiled once for all flags of literals, and kept on disk."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from numba import typeof
 from numba.core.errors import TypingError
 
-from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, plain, rng_from, rng_handle
+from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, plain, rng_from, rng_handle, trusted
 from polyarm.kernels.order import in_order, place_of_greatest, place_of_least
 from polyarm.types import Array, Rng
 
@@ -79,3 +80,44 @@ def test_order_is_that_of_numpy() -> None:
         assert place_of_least(values) == np.argmin(values)
         assert place_of_greatest(values) == np.argmax(values)
     assert in_order(np.empty(0)).shape == (0,)
+
+
+class Pair(NamedTuple):
+    values: Array
+    factor: float
+
+
+def weighed(pair: Pair, at: tuple[int, int]) -> float:
+    return float(pair.factor * pair.values[at[0], at[1]])
+
+
+def test_a_trusted_kernel_is_called_without_a_look_at_types_once_it_has_some() -> None:
+    weigh, values = kernel(weighed), np.arange(6.0).reshape(2, 3)
+    assert trusted(weigh) is weigh
+    for factor in (2.0, 0.5):
+        assert trusted(weigh)(Pair(values, factor), (1, 2)) == 5.0 * factor == weigh(Pair(values, factor), (1, 2))
+    assert numba.config.DISABLE_JIT or trusted(weigh) is not weigh
+    assert trusted(plain(weigh)) is plain(weigh)
+    fixed = values.copy()
+    fixed.flags.writeable = False  # of another type, which is read in the same way
+    assert trusted(weigh)(Pair(fixed, 2.0), (1, 2)) == 10.0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.zeros((2, 3), np.float32), np.zeros((2, 3), np.int32), np.zeros((3, 2)).T, np.zeros((2, 6))[:, ::2]],
+)
+def test_no_kernel_is_trusted_that_was_first_called_with_unusual_arguments(values: Any) -> None:
+    weigh = kernel(weighed)
+    assert weigh(Pair(values, 2.0), (1, 2)) == 0.0
+    assert trusted(weigh) is weigh
+    usual = Pair(np.arange(6.0).reshape(2, 3), 2.0)
+    assert trusted(weigh)(usual, (1, 2)) == 10.0
+    assert trusted(weigh) is weigh  # there are two by now
+
+
+def test_no_kernel_is_trusted_that_was_first_called_with_short_integers() -> None:
+    weigh, short = kernel(weighed), np.array([1, 2], np.uint8)
+    at: Any = (short[0], short[1])
+    assert weigh(Pair(np.ones((2, 3)), 2.0), at) == 2.0
+    assert trusted(weigh) is weigh

@@ -20,7 +20,7 @@ from polyarm.inference.gibbs import with_room
 from polyarm.inference.links import LOOKED_AT, WORK, YOUNG, Reward, fade_weights, first_guess, is_due
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels import sticks as columns_of
-from polyarm.kernels._jit import rng_handle
+from polyarm.kernels._jit import rng_handle, trusted
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, OFF, ON, ORIGIN, STATUS, WAITING, Amounts
 from polyarm.models import AmountMixture, Objective, StudentMixture
 from polyarm.models.amounts import gamma_density
@@ -79,7 +79,7 @@ class AmountModel:
     def judge(self, state: AmountState, reward: Reward, base: float) -> None:
         """Weigh the models by their predictions of an amount's mean, the other's being `base`; in place."""
         if amount(state.model.level, reward.value) > 0.0:
-            kernels.judge(state.model, state.weights, reward.arm, reward.context, reward.value, base)
+            trusted(kernels.judge)(state.model, state.weights, reward.arm, reward.context, reward.value, base)
 
     def learnt(
         self, state: AmountState, reward: Reward, n: int, values: Array, kept: Callable[[], Iterable[Reward]]
@@ -121,7 +121,7 @@ class AmountModel:
         if rows > YOUNG and rows & (rows - 1) == 0 and rows == model.sizes[a, columns_of.NEXT]:
             kernels.recount(model, state.data[a], a)
         for _ in range(2 if rows <= YOUNG else 1):
-            kernels.visit(model, state.data[a], a, self.moves, n * self.moves)
+            trusted(kernels.visit)(model, state.data[a], a, self.moves, n * self.moves)
         if is_due(n):
             self._find_shape(state)
         if n <= YOUNG or n % (1 + self.n_arms * (self.context_dim + 1) ** 3 // WORK) == 0:
@@ -133,7 +133,7 @@ class AmountModel:
         if not self.fixed_units:
             columns_of.observe(model.columns, reward.context)
         data = with_room(state.data, model.sizes, a, self.memory)
-        kernels.add_reward(model, data[a], a, reward.context, reward.value)
+        trusted(kernels.add_reward)(model, data[a], a, reward.context, reward.value)
         return state._replace(data=data)
 
     def _find_shape(self, state: AmountState) -> None:

@@ -1,7 +1,7 @@
 """Rewards of every kind: single values that come again and again beside the robust model of all other rewards."""
 
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from polyarm.inference.robust import RobustEngine, RobustState
 from polyarm.kernels import amounts, links
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
-from polyarm.kernels._jit import rng_handle
+from polyarm.kernels._jit import rng_handle, trusted
 from polyarm.kernels.links import STATUS, STEP
 from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.sticks import Sticks
@@ -88,6 +88,11 @@ class KindsState(NamedTuple):
     def added_fields() -> tuple[str, ...]:
         """Fields that earlier versions did not have."""
         return ("links", "amounts")
+
+
+def counted(state: KindsState, rest: RobustState) -> KindsState:
+    """The state with another rest and one more in its count of rewards; a fifth of the time of `_replace`."""
+    return KindsState(rest, *state[1:8], state.n_rewards + 1, *state[9:])
 
 
 def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
@@ -153,12 +158,12 @@ class KindsEngine:
         object.__setattr__(self, "_amounts", AmountModel(*beside))
         object.__setattr__(self, "_alike", np.ones(self.n_arms))  # asked for at every choice
 
-    @property
+    @cached_property
     def n_arms(self) -> int:
         """Number of arms."""
         return self.rest.n_arms
 
-    @property
+    @cached_property
     def context_dim(self) -> int:
         """Length of a context."""
         return self.rest.context_dim
@@ -286,7 +291,7 @@ class KindsEngine:
     def _with_own(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         """State whose kinds and rest have learnt a reward."""
         a, x, y = reward
-        tallies.count_value(state.tally, state.seen, y)
+        trusted(tallies.count_value)(state.tally, state.seen, y)
         n = state.n_rewards + 1
         if self._must_look(state, n, y):
             found = find_kinds(state.tally, state.seen, state.values)
@@ -294,7 +299,7 @@ class KindsEngine:
                 return self._rebuilt(state._replace(n_rewards=n), found, reward, rng)
             state = self._with_rest(state, found, rng)
         if len(state.values) == 0:
-            return state._replace(rest=self.rest._with_reward(state.rest, x, a, y, rng), n_rewards=n)
+            return counted(state, self.rest._with_reward(state.rest, x, a, y, rng))
         return self._learnt(state._replace(n_rewards=n), reward, rng)
 
     def _must_look(self, state: KindsState, n: int, y: float) -> bool:
@@ -319,16 +324,17 @@ class KindsEngine:
 
     def _learnt(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         if not self.rest.fixed_units:
-            kernels.observe(state.sticks.columns, reward.context)
+            trusted(kernels.observe)(state.sticks.columns, reward.context)
         state = self._taken_in(state, reward, rng)
         a, b = reward.arm, state.n_rewards % self.n_arms
         n = state.sticks.sizes[a, kernels.ROWS]
         if n >= LOOKS and n & (n - 1) == 0 and n == state.sticks.sizes[a, kernels.NEXT]:
             kernels.recount(state.sticks, state.data[a], a)
-        kernels.visits(state.sticks, state.data[a], a, self.moves, 2 if n <= LOOKS else 1, rng_handle(rng))
+        visits, handle = trusted(kernels.visits), rng_handle(rng)
+        visits(state.sticks, state.data[a], a, self.moves, 2 if n <= LOOKS else 1, handle)
         if b != a:
-            kernels.visits(state.sticks, state.data[b], b, self.moves // 2, 1, rng_handle(rng))
-        kernels.redraw_shared(state.sticks, a, b, self._hyperprior, rng_handle(rng))
+            visits(state.sticks, state.data[b], b, self.moves // 2, 1, handle)
+        trusted(kernels.redraw_shared)(state.sticks, a, b, self._hyperprior, handle)
         if state.rest_is == MIXTURE and not bool((state.values == reward.value).any()):
             rest = self._still._with_reward(state.rest, reward.context, a, reward.value, rng)
             state = state._replace(rest=rest)
@@ -340,7 +346,8 @@ class KindsEngine:
         state = state._replace(data=with_room(state.data, sticks.sizes, a, self.rest.memory))
         same = np.flatnonzero(state.values == reward.value)
         kind = int(same[0]) if len(same) else len(state.values)
-        kernels.add_reward(sticks, state.data[a], a, reward.context, reward.value, kind, rng_handle(rng))
+        add_reward, handle = trusted(kernels.add_reward), rng_handle(rng)
+        add_reward(sticks, state.data[a], a, reward.context, reward.value, kind, handle)
         return state
 
     def _kept(self, state: KindsState) -> list[Reward]:
@@ -509,14 +516,14 @@ class KindsEngine:
         if state.rest_is == MIXTURE:
             out = self.rest.moments(state.rest, x)
             if is_amounts_on(state.amounts):
-                amounts.moments(state.amounts.model, state.amounts.weights, x, out)
+                trusted(amounts.moments)(state.amounts.model, state.amounts.weights, x, out)
         else:
             out = np.empty((2, self.n_arms))
             out[0], out[1] = self._simple_rest(state)
         if len(state.values) > 0:
-            kernels.moments(state.sticks, x, state.values, out)
+            trusted(kernels.moments)(state.sticks, x, state.values, out)
         if is_on(state.links):
-            links.moments(state.links.models, state.links.weights, x, out)
+            trusted(links.moments)(state.links.models, state.links.weights, x, out)
         return out
 
     def moments_many(self, state: KindsState, contexts: Array) -> Array:

@@ -22,7 +22,7 @@ from polyarm.inference.links_grid import OFF, applicable, n_cells, place
 from polyarm.kernels import generalized
 from polyarm.kernels import links as kernels
 from polyarm.kernels import sticks as columns_of
-from polyarm.kernels._jit import rng_handle
+from polyarm.kernels._jit import rng_handle, trusted
 from polyarm.kernels.links import ALIVE, FAMILIES, HIGHEST, LOWEST, MARKS, STATUS, STEP, TAKEN, Links
 from polyarm.models import AmountMixture, JumpMixture, Objective, StudentMixture
 from polyarm.types import Array, IntArray, Rng
@@ -121,7 +121,7 @@ class LinkModels:
     def judge(self, state: LinkState, reward: Reward, base: float) -> None:
         """Weigh the models by the probabilities that they give to a reward, the other's being `base`; in place."""
         at = (reward.arm, reward.context, reward.value)
-        kernels.judge(state.models, state.weights, state.dispersions, DISPERSIONS, *at, base)
+        trusted(kernels.judge)(state.models, state.weights, state.dispersions, DISPERSIONS, *at, base)
 
     def learnt(
         self, state: LinkState, reward: Reward, n: int, many_values: bool, kept: Callable[[], Iterable[Reward]]
@@ -191,14 +191,14 @@ class LinkModels:
         return state
 
     def _visit(self, state: LinkState, arm: int, moves: int, start: int) -> None:
-        kernels.visit(state.models, state.data[arm], arm, moves, start)
+        trusted(kernels.visit)(state.models, state.data[arm], arm, moves, start)
 
     def _taken_in(self, state: LinkState, reward: Reward) -> LinkState:
         a, links = reward.arm, state.models
         if not self.fixed_units:
             columns_of.observe(links.columns, reward.context)
         data = with_room(state.data, links.sizes, a, self.memory)
-        kernels.add_reward(links, data[a], a, reward.context, reward.value)
+        trusted(kernels.add_reward)(links, data[a], a, reward.context, reward.value)
         return state._replace(data=data)
 
     def _values(self, state: LinkState) -> Array:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +26,8 @@ from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room
 from polyarm.inference.migration import memory_fits
 from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
 from polyarm.inference.slots import doubled_slots, slots_in_order
-from polyarm.kernels._jit import plain, rng_handle
-from polyarm.kernels.mixture.records import NEXT
+from polyarm.kernels._jit import plain, rng_handle, trusted
+from polyarm.kernels.mixture.records import K_USED, NEXT
 from polyarm.kernels.robust import draws, predict, records, units
 from polyarm.kernels.robust import update as kernels
 from polyarm.kernels.robust.component import VAR, n_rows
@@ -113,6 +114,11 @@ def _ratio(a: float, b: float) -> float:
     return math.exp(math.lgamma(a) - math.lgamma(b))
 
 
+def counted(state: RobustState) -> RobustState:
+    """The state with one more in its count of rewards; a fifth of the time of `_replace`."""
+    return RobustState(*state[:9], state.n_rewards + 1, state.made_with)
+
+
 def with_room_for_component(state: RobustState) -> RobustState:
     """The state with twice the slots for components; new slots carry new labels."""
     return state._replace(tables=grown(state.tables), labels=doubled_slots(state.labels))
@@ -156,12 +162,12 @@ class RobustEngine:
             require_positive(self.half_life, "half_life")
         object.__setattr__(self, "_hyperprior", hyperprior_of(self.model, self.fixed_units, self.half_life))
 
-    @property
+    @cached_property
     def n_arms(self) -> int:
         """Number of arms."""
         return self.model.n_arms
 
-    @property
+    @cached_property
     def context_dim(self) -> int:
         """Length of a context."""
         return self.model.context_dim
@@ -242,8 +248,7 @@ class RobustEngine:
         state, finite = self._add_and_move(state, Reward(arm, other, context, reward), rng)
         if not finite and not mended(state, self.init(), self._books(state)):
             give_up(given, backup, reward)
-        state = state._replace(n_rewards=state.n_rewards + 1)
-        self._door.last = state
+        self._door.last = state = counted(state)
         share = remaining_share(state.n_rewards, self.half_life) if self.half_life is not None else 1.0
         if share < 1.0:
             self.fade(state, share)
@@ -256,7 +261,8 @@ class RobustEngine:
         stage, left, handle = UNITS, self.moves, rng_handle(rng)
         while stage not in (DONE, FAILED):
             n_moves = (left, self.other_arm_moves)
-            stage, left = kernels.update(self._books(state), reward, here, there, stage, n_moves, handle)
+            books = self._books(state)
+            stage, left = trusted(kernels.update)(books, reward, here, there, stage, n_moves, handle)
             if stage == ADD:
                 self._move_origin(state)
             elif left > 0:
@@ -264,14 +270,13 @@ class RobustEngine:
         return state, stage == DONE
 
     def _books(self, state: RobustState) -> Books:
-        tables, slots, sizes, centres, shared, features, reservoir, *_ = state
-        return Books(tables, slots, sizes, centres, shared, features, reservoir, self._hyperprior)
+        return Books(*state[:7], self._hyperprior)
 
     def _with_room(self, state: RobustState, arm: int) -> RobustState:
-        if state.sizes[arm, NEXT] == len(state.seats[arm]):
+        if state.sizes.item(arm, NEXT) == len(state.seats[arm]):
             data, seats = room_for_reward(state.data, state.seats, state.sizes, arm, self.memory)
             state = state._replace(data=data, seats=seats)
-        if state.sizes[arm, 0] + 2 > state.tables.shape[2]:
+        if state.sizes.item(arm, K_USED) + 2 > state.tables.shape[2]:
             state = with_room_for_component(state)
         return state
 
@@ -340,7 +345,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((2, self.n_arms))
-        predict.moments(*posterior(state), x, out)
+        trusted(predict.moments)(*posterior(state), x, out)
         return out
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:
@@ -357,7 +362,7 @@ class RobustEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         out = np.empty(self.n_arms)
-        fill_relative_noise(state.tables, state.sizes, self.model.n_features, out)
+        trusted(fill_relative_noise)(state.tables, state.sizes, state.centres.shape[1], out)
         return out
 
     def expected_means(self, state: RobustState, context: Array) -> Array:

@@ -21,7 +21,15 @@ from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import DumpParforDiagnostics, InlineOverloads, NopythonRewrites
-from numba.core.types import Dispatcher, unliteral  # type: ignore[attr-defined]
+from numba.core.types import (  # type: ignore[attr-defined]
+    Array,
+    BaseTuple,
+    Dispatcher,
+    float64,
+    int64,
+    uint64,
+    unliteral,
+)
 from numba.core.typing import make_concrete_template
 from numba.core.untyped_passes import (
     DeadBranchPrune,
@@ -199,14 +207,33 @@ class Registered:
     """Stands for the code of a part, where Numba looks code up by what Python would call."""
 
 
+def is_plain(kind: Any) -> bool:
+    """Whether arguments of this type are numbers of 64 bits, contiguous arrays of such, or tuples of these."""
+    if isinstance(kind, BaseTuple):
+        return all(is_plain(part) for part in kind)
+    if isinstance(kind, Array):
+        return kind.layout == "C" and kind.dtype in (int64, uint64, float64)
+    return kind in (int64, float64)
+
+
 class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
-    """A kernel: a part of the kernels that call it, and code of its own, kept on disk, where Python calls it."""
+    """A kernel: a part of the kernels that call it, and code of its own, kept on disk, where Python calls it.
+
+    trusted   the code itself where there is one for all callers, else the kernel
+    """
 
     def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(py_func, locals, targetoptions)
         options = dict(self.targetoptions)
         self._compiler = KernelCompiler(py_func, self.targetdescr, options, options.pop("forceinline"))
         self._cache = KernelCache(py_func)
+        self.trusted: Callable[..., Any] = self
+
+    def add_overload(self, cres: Any) -> None:
+        """Take in code that was compiled or loaded."""
+        super().add_overload(cres)
+        alone = len(self.overloads) == 1 and all(is_plain(kind) for kind in cres.signature.args)
+        self.trusted = cres.entry_point if alone else self
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """How another kernel calls this one with arguments of these types."""

@@ -56,6 +56,16 @@ def _compiled(function: Function, **options: bool | str) -> Function:
     return compiled
 
 
+def trusted(compiled: Function) -> Function:
+    """The kernel, to be called without a look at the types of its arguments, which takes 8 microseconds where they are
+    records of a dozen arrays.
+
+    For arguments that were checked, a float always being a float: the first call settles their types, and an array of
+    another type would be read as if it were of that one.
+    """
+    return getattr(compiled, "trusted", compiled)
+
+
 _twins: dict[int, Callable[..., Any]] = {}
 
 
