@@ -234,6 +234,52 @@ def test_a_context_of_zeros_pays_noise_only() -> None:
     assert (engine.draw_means(state, np.zeros(2), 5, rng) == 0).all()
 
 
+def read_only(x: Array) -> Array:
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def unaligned(x: Array) -> Array:
+    """The numbers at an odd address, as a packed record has them."""
+    room = np.zeros(8 * len(x) + 1, np.uint8)
+    room[1:] = x.view(np.uint8)
+    found = room[1:].view(np.float64)
+    assert not found.flags.aligned
+    return found
+
+
+FORMS: dict[str, Callable[[Array], Any]] = {
+    "read-only": read_only,
+    "unaligned": unaligned,
+    "every second": lambda x: np.repeat(x, 2)[::2],
+    "big-endian": lambda x: x.astype(">f8"),
+    "single precision": lambda x: x.astype(np.float32),
+    "list": lambda x: x.tolist(),
+    "integers": lambda x: (4 * x).astype(np.int64) / 4,
+    "row of a table": lambda x: np.stack([x, -x])[0],
+}
+
+
+@pytest.mark.parametrize("rewards", ["continuous", "clicks", "counts", "revenue"])
+def test_the_form_of_a_context_does_not_matter(rewards: str) -> None:
+    """Kernels trust what was checked, so whatever form numbers come in, the state after them is the same to the bit."""
+    policy = pa.make_policy("nonparametric", 2, 3)
+    states: dict[str, Any] = {}
+    for name, form in {"": lambda x: x, **FORMS}.items():
+        rng, data = np.random.default_rng(5), np.random.default_rng(6)
+        state = policy.init()
+        for _ in range(40):
+            x, size = data.integers(-8, 9, 3) / 4, float(data.gamma(2.0))
+            paid = {"continuous": size, "clicks": float(size > 1), "counts": float(data.poisson(3))}
+            reward: Any = np.float32(paid.get(rewards, size if size > 2 else 0.0))
+            arm: Any = np.int32(policy.choose(state, form(x), rng).arm)
+            state = policy.update(state, form(x), arm, reward, rng)
+        states[name] = state
+    for name, state in states.items():
+        assert bits(state) == bits(states[""]), name
+
+
 @pytest.mark.parametrize(("concentration", "discount"), [(1e6, 0.0), (1.0, 0.99), (-0.49, 0.5)])
 def test_as_many_components_as_it_takes(concentration: float, discount: float) -> None:
     engine = GibbsEngine([LinearMixture(NormalInverseGamma(1), concentration, discount)] * 2)

@@ -89,7 +89,8 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         type(context) is np.ndarray
         and context.dtype == FLOAT64
         and context.shape == (context_dim,)
-        and context.flags.c_contiguous
+        and (flags := context.flags).c_contiguous
+        and flags.aligned
         and np.vdot(context, context) <= CONTEXT_LIMIT**2  # unlike dot, it overflows without a warning
     ):
         return context
@@ -135,7 +136,7 @@ def require_eligible(eligible: Mask | None, n_arms: int, name: str = "eligible")
 
 
 def require_array(value: ArrayLike, name: str) -> Array:
-    """Value as a contiguous float array."""
+    """Value as a contiguous float array, as kernels want it."""
     require_no_mask(value, name)
     try:
         given = np.asarray(value)
@@ -143,7 +144,8 @@ def require_array(value: ArrayLike, name: str) -> Array:
             raise TypeError
         if given.dtype == object and any(isinstance(part, np.datetime64 | np.timedelta64) for part in given.flat):
             raise TypeError
-        return np.asarray(given, dtype=np.float64, order="C")
+        array = np.asarray(given, dtype=np.float64, order="C")
+        return array if array.flags.aligned else array.copy()
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name} must be an array of numbers, got {shown(value)}") from None
 
