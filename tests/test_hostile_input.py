@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import polyarm as pa
-from polyarm.errors import BrokenFile, InvalidArgument, UnknownName
+from polyarm.errors import BrokenFile, InvalidArgument, UnknownName, require_context, require_contexts
 from polyarm.inference import ConjugateEngine, GibbsEngine, GibbsState, load_state, save_state
 from polyarm.inference.state_file import HEADER
 from polyarm.kernels.mixture.component import COUNT, SCALE
@@ -259,6 +259,15 @@ FORMS: dict[str, Callable[[Array], Any]] = {
     "integers": lambda x: (4 * x).astype(np.int64) / 4,
     "row of a table": lambda x: np.stack([x, -x])[0],
 }
+
+
+def test_contexts_at_odd_addresses_are_copied() -> None:
+    """Compiled code expects numbers at whole addresses; not every processor takes others."""
+    x = np.array([0.5, -1.0, 2.0])
+    for found in (require_context(unaligned(x), 3), require_contexts(unaligned(x).reshape(1, 3), 3)[0]):
+        assert found.flags.aligned
+        np.testing.assert_array_equal(found, x)
+    assert require_context(x, 3) is x
 
 
 @pytest.mark.parametrize("rewards", ["continuous", "clicks", "counts", "revenue"])
