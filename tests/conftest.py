@@ -1,5 +1,5 @@
 """The order of the tests: one worker compiles nearly every kernel while the other trains networks, which need none;
-then the longest files, so that both end together."""
+then the longest files, so that both end together; short ones come last."""
 
 import pytest
 
@@ -8,6 +8,7 @@ FIRST = (
     "tests/neural",
     "tests/statistics",
     "tests/docs",
+    "tests/test_",
     "tests/service",
 )
 

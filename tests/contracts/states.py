@@ -13,7 +13,7 @@ from polyarm.types import AnyEngine, AnyPolicy, Array, Rng
 def bits(state: Any) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     """Type, shape and bytes of every array and number of a state, by path."""
     arrays = {path: np.asarray(value) for path, value in leaves(state)}
-    return {path: (str(a.dtype), a.shape, a.tobytes()) for path, a in arrays.items()}
+    return {path: (a.dtype.str, a.shape, a.tobytes()) for path, a in arrays.items()}
 
 
 def position(rng: Rng) -> str:

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from polyarm.errors import InvalidArgument, shown
-from polyarm.inference.shapes import MADE_WITH, shape_of
+from polyarm.inference.shapes import MADE_WITH, kind_of, shape_of
 from polyarm.renaming import NEW_NAMES
 
 KEEPING = ("memory", "half_life")  # how much of the past is kept: a state migrates from one to another
@@ -186,7 +186,7 @@ def require_shape(state: Any, expected: Any, path: str = "state") -> None:
     kind, dtype, axes = expected
     array = np.asarray(state) if isinstance(state, (np.ndarray, np.generic, int, float, str)) else np.empty(0, object)
     fits = len(array.shape) == len(axes) and all(a is None or a == n for a, n in zip(axes, array.shape, strict=True))
-    if type(state).__name__ != kind or str(array.dtype) != dtype or not fits:
+    if type(state).__name__ != kind or kind_of(array.dtype) != dtype or not fits:
         wanted = tuple("any" if a is None else a for a in axes)
         raise InvalidArgument(
             f"{path} must be {dtype} of shape {wanted}, got {type(state).__name__} {array.dtype} of {array.shape}"

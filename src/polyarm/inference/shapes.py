@@ -1,6 +1,7 @@
 """The shape of a state: its nesting, kinds of numbers and lengths, and which of these the settings fix."""
 
 from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,12 @@ def n_added(state: Any) -> int:
     return max([len(added_to(state, len(state))), *(n_added(value) for value in state)])
 
 
+@cache
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """The name of a kind of numbers, float64 say, which NumPy takes microseconds to say."""
+    return str(dtype)
+
+
 def shape_of(state: Any, growing: Collection[int] = (), earlier: int = 0) -> Any:
     """The nesting and the shapes of a state: what must agree between a file and the policy that reads it.
 
@@ -39,4 +46,5 @@ def shape_of(state: Any, growing: Collection[int] = (), earlier: int = 0) -> Any
         pairs = [(name, value) for name, value in zip(names, state, strict=True) if name not in left_out]
         return [type(state).__name__, [shape_of(value, axes.get(name, growing), earlier) for name, value in pairs]]
     array = np.asarray(state)
-    return [type(state).__name__, str(array.dtype), [None if i in growing else n for i, n in enumerate(array.shape)]]
+    axes_of = [None if i in growing else n for i, n in enumerate(array.shape)]
+    return [type(state).__name__, kind_of(array.dtype), axes_of]

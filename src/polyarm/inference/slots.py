@@ -15,4 +15,4 @@ def doubled_slots(slots: IntArray) -> IntArray:
 
 def slots_in_order(slots: IntArray, size: IntArray, labels: IntArray) -> IntArray:
     """The slot of each of an arm's rewards that can still move, oldest first."""
-    return np.asarray(slots[1][np.roll(labels[: size[ROWS]], -size[NEXT])])
+    return np.asarray(slots[1][np.concatenate([labels[size[NEXT] : size[ROWS]], labels[: size[NEXT]]])])

@@ -71,13 +71,15 @@ class LinearMixture:
         """Weights of the mixture, by stick-breaking; the last atom takes what is left."""
         if self.n_components is not None:
             return rng.dirichlet(np.full(self.n_components, -self.discount))
-        weights, left = np.empty(0), 1.0
-        while left > STICKS_LEFT and len(weights) < MAX_STICKS:
-            j = len(weights) + np.arange(1, 65 + len(weights))  # twice as many each time
-            stays = np.cumprod(1 - rng.beta(1 - self.discount, self.concentration + j * self.discount))
-            weights = np.append(weights, left * -np.diff(stays, prepend=1.0))
-            left *= stays[-1]
-        return np.append(weights, left)
+        pieces: list[Array] = []
+        n, left = 0, 1.0
+        while left > STICKS_LEFT and n < MAX_STICKS:
+            j = n + np.arange(1, 65 + n)  # twice as many each time
+            broken = rng.beta(1 - self.discount, self.concentration + j * self.discount)
+            stays = np.cumprod(np.concatenate([[1.0], 1 - broken]))
+            pieces.append(left * (stays[:-1] - stays[1:]))
+            n, left = n + len(j), left * stays[-1]
+        return np.concatenate([*pieces, [left]])
 
     def sample_params(self, rng: Rng) -> MixtureParams:
         """Parameters drawn from the prior."""
