@@ -152,6 +152,8 @@ def test_what_lies_beyond_all_values_has_what_is_left_of_the_mean() -> None:
     share, at = completed(shares, values, 0.1)  # a mean below what the values say
     np.testing.assert_allclose(at, values)
     assert shares.tolist() == [0.5, 0.3, 9.9]
+    for off in (-2e-16, 2e-16, 1e-14):  # a mean that differs by rounding moves nothing
+        assert completed(np.array([0.5, 0.49999, 0.00001]), 1e6 * values, 500_010.0 * (1 + off))[1][-1] == 2e6
 
 
 def test_values_near_a_reward_are_that_reward() -> None:

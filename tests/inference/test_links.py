@@ -257,6 +257,22 @@ def test_values_of_the_predictive_are_rewards_to_the_last_bit() -> None:
     assert sum(found.weights) == pytest.approx(1 - state.links.weights[0], abs=1e-9)
 
 
+@pytest.mark.parametrize("n_marks", [5, 10])
+def test_values_of_marks_are_the_marks_to_the_last_bit(n_marks: int) -> None:
+    rng, marks = np.random.default_rng(n_marks), np.arange(1.0, n_marks + 1)
+    x = rng.standard_normal((120, 1))
+    y = np.clip(np.round(0.6 * n_marks + 1.5 * x[:, 0] + rng.standard_normal(120)), 1, n_marks)
+    kinds = engine()
+    state = fed(kinds, y, x)
+    assert state.links.weights[2] > 0.1
+    for at in rng.standard_normal((50, 1)):
+        for arm in range(kinds.n_arms):
+            found = kinds.predictive(state, at, arm)
+            assert isinstance(found, JumpMixture)
+            assert set(marks) <= set(found.values)
+            assert np.diff(np.sort(found.values)).min() == 1.0
+
+
 def test_counts_are_drawn_as_a_density_of_all_that_is_nearest() -> None:
     y, x = counts(150, 9)
     kinds = engine()

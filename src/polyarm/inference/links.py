@@ -39,7 +39,7 @@ YOUNG = 64  # rewards up to which an arm's are visited twice after each
 WORK = 20_000  # multiplications a reward may cost for what the arms share
 MARK_GUESS = 0.5  # rewards of every mark that the prior of the cut points counts for
 UNLIKELY = 1e-9  # values of less probability are no jumps
-ROUNDING = 1e-12  # a probability that rounding may leave
+ROUNDING = 1e-12  # a probability that rounding may leave, and a share of the largest value
 LOOKED_AT = 2048  # rewards of an arm, the latest, that the cut points are fitted to
 
 
@@ -342,9 +342,9 @@ def completed(shares: Array, values: Array, mean: Array | float) -> tuple[Array,
     """Probabilities (..., n) and the values that have them, of which the last is where all beyond has its mean."""
     share, at = shares.copy(), np.broadcast_to(values, shares.shape).copy()
     share[..., -1] = np.maximum(1.0 - share[..., :-1].sum(axis=-1), 0.0)
-    left = mean - (share[..., :-1] * at[..., :-1]).sum(axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        at[..., -1] = np.where(share[..., -1] > ROUNDING, np.maximum(left / share[..., -1], at[..., -1]), at[..., -1])
+    lacking = mean - (share * at).sum(axis=-1)  # of the mean
+    is_far = (share[..., -1] > ROUNDING) & (lacking > ROUNDING * np.abs(values).max())
+    at[..., -1] += np.divide(lacking, share[..., -1], out=np.zeros(is_far.shape), where=is_far)
     return share, at
 
 
