@@ -40,3 +40,8 @@ def save(figure: Any, stem: Path, dpi: int = 130) -> None:
 def style_of(position: int) -> dict[str, Any]:
     """Colour and line style of the curve at that place in the legend."""
     return {"color": COLOURS[position % len(COLOURS)], "linestyle": STYLES[position % len(STYLES)]}
+
+
+def share_label(share: float) -> str:
+    """A share with two digits that count."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 or share == 0 else f"{100 * share:.2g} %"

@@ -176,10 +176,29 @@ def test_rewards_of_single_values_have_their_probabilities(tmp_path: Path) -> No
     assert sum(found.jumps.values()) == pytest.approx(1)
     assert found.jumps[1.0] == pytest.approx(0.7, abs=0.2)
     assert bandit.predict()["a"].probability_best > 0.9
-    assert "(0: " in figures.draw_densities([found]).axes[0].get_lines()[0].get_label()
+    assert list(found.jump_bands) == [0.0, 1.0]
+    assert all(low < found.jumps[value] < high for value, (low, high) in found.jump_bands.items())
+    assert sum(found.jump_bands[0.0]) == pytest.approx(2 - sum(found.jump_bands[1.0]), abs=1e-6)
+    (panel,) = figures.draw_densities([found]).axes  # no other reward: no density
+    assert [bar.get_height() for bar in panel.patches] == list(found.jumps.values())
+    assert [tick.get_text() for tick in panel.get_xticklabels()] == ["0", "1"]
     again = Bandit.load(bandit.save(tmp_path / "clicks.polyarm"))
     assert again.to_bytes() == bandit.to_bytes()
     assert again.recompute("59") == bandit.decision("59")
+
+
+def test_pictures_of_purchases_show_nothing_and_amounts() -> None:
+    bandit = Bandit(["a", "b"], seed=3)
+    rng = np.random.default_rng(0)
+    for i in range(60):
+        decision = bandit.choose(id=str(i))
+        bandit.learn(decision, float((rng.random() < 0.4) * rng.gamma(3.0, 10.0)))
+    bars, curves = bandit.plot_densities().axes
+    assert [bar.get_height() for bar in bars.patches] == [bandit.density(arm).jumps[0.0] for arm in bandit.arms]
+    assert [line.get_label() for line in curves.get_lines()] == ["a", "b"]
+    assert "other rewards" in curves.get_title()
+    alone = figures.draw_densities([bandit.density("b")], {"a": 0, "b": 1})
+    assert alone.axes[0].patches[0].get_facecolor() == bars.patches[1].get_facecolor()
 
 
 def test_counts_have_the_probabilities_of_their_values(tmp_path: Path) -> None:
@@ -190,6 +209,7 @@ def test_counts_have_the_probabilities_of_their_values(tmp_path: Path) -> None:
         bandit.learn(decision, float(rng.poisson(5.0 if decision.arm == "a" else 3.0)))
     found = bandit.density("a")
     assert len(found.jumps) > 4
+    assert found.jump_bands == {}
     assert max(found.jumps, key=lambda value: found.jumps[value]) in (3.0, 4.0, 5.0, 6.0)
     (line,) = figures.draw_densities([found]).axes[0].get_lines()
     assert line.get_label() == "a"

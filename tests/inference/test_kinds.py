@@ -380,6 +380,25 @@ def test_densities_are_those_of_the_rest() -> None:
     assert not kinds.draw_densities(clicks, np.zeros(1), 0, grid, 5, rng).any()
 
 
+def test_drawn_probabilities_of_single_values_are_those_of_the_predictive() -> None:
+    rng = np.random.default_rng(13)
+    amounts: Array = np.where(rng.random(300) < 0.5, 0.0, rng.normal(10, 1, 300))
+    clicks: Array = (amounts == 0).astype(np.float64)
+    counts: Array = np.asarray(np.round(amounts))
+    for values, found in ((clicks, [0.0, 1.0]), (amounts, [0.0]), (counts, [])):
+        kinds = engine(1, 1)
+        state = fed(kinds, values)
+        at, shares = kinds.draw_jumps(state, np.zeros(1), 0, 4000, rng)
+        assert sorted(at) == found
+        assert shares.shape == (4000, len(found))
+        law = kinds.predictive(state, np.zeros(1), 0)
+        assert isinstance(law, JumpMixture)
+        for value, column in zip(at, shares.T, strict=True):
+            assert column.mean() == pytest.approx(law.probability(value), abs=0.01)
+    at, shares = engine(1, 1).draw_jumps(engine(1, 1).init(), np.zeros(1), 0, 3, rng)
+    assert (at.shape, shares.shape) == ((0,), (3, 0))
+
+
 @pytest.mark.parametrize("values", [[0.0, 1.0], [0.0, 0.0, 1.5, 2.5, 3.5]])
 def test_a_new_arm_starts_from_what_the_arms_share(values: list[float]) -> None:
     rng = np.random.default_rng(14)

@@ -6,31 +6,70 @@ from typing import Any
 import numpy as np
 
 from polyarm.bandit.learnt import Density, Effect, History
-from polyarm.drawing import new_figure, style_of
+from polyarm.drawing import new_figure, share_label, style_of
 
 BAND = 0.18  # opacity of a band
 MOST_COLUMNS = 3  # panels side by side
-MOST_NAMED = 4  # single values whose probabilities the legend tells; more are drawn as points
+MOST_NAMED = 4  # single values that have bars of their own; more are drawn as points
+MOST_LEVEL = 9  # bars whose numbers fit side by side
+MOST_INSIDE = 5  # arms whose legend fits above the bars
+LEAST_REST = 0.001  # probability of all other rewards below which their density is not worth a panel
 
 
 def draw_densities(found: Sequence[Density], places: Mapping[str, int] | None = None) -> Any:
-    """Densities of the arms' next rewards with their 95 % bands, in one panel; `places` fix the arms' colours."""
-    figure, axes = new_figure(scale=1.2)
-    panel = axes[0, 0]
-    for order, one in enumerate(found):
-        style = style_of(places[one.arm] if places else order)
+    """What arms may pay next: bars of single values, and densities of all other rewards with their 95 % bands.
+
+    Either panel is there only where it has something to show; `places` fix the arms' colours.
+    """
+    styles = [style_of(places[one.arm] if places else order) for order, one in enumerate(found)]
+    barred = [0 < len(one.jumps) <= MOST_NAMED for one in found]
+    has_curve = [not bars or one.rest > LEAST_REST for one, bars in zip(found, barred, strict=True)]
+    n_panels = max(any(barred) + any(has_curve), 1)
+    figure, axes = new_figure(1, n_panels, scale=1.2 if n_panels == 1 else 1.0)
+    if any(barred):
+        pairs = [(one, style) for one, style, bars in zip(found, styles, barred, strict=True) if bars]
+        draw_bars(axes[0, 0], pairs)
+    if any(has_curve) or not found:
+        pairs = [(one, style) for one, style, curve in zip(found, styles, has_curve, strict=True) if curve]
+        draw_curves(axes[0, -1], pairs)
+        what = "All other rewards" if any(barred) else "What each arm may pay"
+        axes[0, -1].set(xlabel="reward", ylabel="density", title=f"{what}, with 95 % bands")
+    return figure
+
+
+def draw_bars(panel: Any, pairs: Sequence[tuple[Density, Mapping[str, Any]]]) -> None:
+    """Probability of every single value, the arms side by side, with 95 % intervals."""
+    values = sorted({value for one, _ in pairs for value in one.jumps})
+    width = 0.8 / len(pairs)
+    for order, (one, style) in enumerate(pairs):
+        at = np.array([values.index(value) for value in one.jumps]) + width * (order - (len(pairs) - 1) / 2)
+        shares = np.array(list(one.jumps.values()))
+        bands = np.array([one.jump_bands.get(value, (share, share)) for value, share in one.jumps.items()])
+        panel.bar(at, shares, 0.9 * width, color=style["color"], alpha=0.75, label=one.arm)
+        if one.jump_bands:
+            spread = np.maximum([shares - bands[:, 0], bands[:, 1] - shares], 0.0)
+            panel.errorbar(at, shares, spread, fmt="none", ecolor="#000000", elinewidth=1, capsize=3)
+        turned = 90 if len(pairs) * len(values) > MOST_LEVEL else 0
+        for place, share, top in zip(at, shares, bands[:, 1], strict=True):
+            label, above = share_label(share), (place, max(share, top))
+            panel.annotate(label, above, (0, 3), textcoords="offset points", ha="center", rotation=turned)
+    panel.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+    panel.set(xlabel="reward", ylabel="probability", title="Single values, with 95 % intervals")
+    panel.set_ylim(0, 1.12)
+    panel.legend(**({} if len(pairs) <= MOST_INSIDE else {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}))
+
+
+def draw_curves(panel: Any, pairs: Sequence[tuple[Density, Mapping[str, Any]]]) -> None:
+    """Densities with their bands."""
+    for one, style in pairs:
         panel.fill_between(one.grid, one.low, one.high, color=style["color"], alpha=BAND, linewidth=0)
         if len(one.jumps) > MOST_NAMED:
             draw_points(panel, one, style)
-            continue
-        jumps = ", ".join(f"{value:g}: {100 * share:.0f} %" for value, share in one.jumps.items())
-        panel.plot(one.grid, one.density, label=f"{one.arm} ({jumps})" if jumps else one.arm, **style)
-        for value in one.jumps:
-            panel.axvline(value, color="#7F7F7F", linewidth=0.8, linestyle=":")
-    panel.set(xlabel="reward", ylabel="density", title="What each arm may pay, with 95 % bands")
+        else:
+            panel.plot(one.grid, one.density, label=one.arm, **style)
     panel.set_ylim(bottom=0)
-    panel.legend()
-    return figure
+    if pairs:
+        panel.legend()
 
 
 def draw_points(panel: Any, one: Density, style: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -242,7 +242,9 @@ def summarise(look: Look | None, xs: Array, arms: Sequence[str], active: Mask, c
 class Density:
     """Density of an arm's next reward at the grid's points, with the 95 % band of what is known of it.
 
-    jumps  probability of every single value that rewards take again and again, such as 0; the density is of the rest
+    jumps       probability of every single value that rewards take again and again, such as 0; the density is of the
+                rest
+    jump_bands  what is known of these probabilities, 95 % intervals, where the model can say
     """
 
     arm: str
@@ -251,22 +253,36 @@ class Density:
     low: Array
     high: Array
     jumps: Mapping[float, float]
+    jump_bands: Mapping[float, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def rest(self) -> float:
+        """Probability of any other reward than the single values."""
+        return max(1.0 - sum(self.jumps.values()), 0.0)
 
 
 def density_at(look: Look, x: Array, arm: str, number: int, grid: Array) -> Density:
     """The density of an arm's reward in one context."""
     engine, total, bands = look.engine, np.zeros(len(grid)), []
     jumps: dict[float, float] = {}
+    drawn: dict[float, list[Array]] = {}
     for state, rng in look.states():
         next_reward = engine.predictive(state, x, number)
         total += next_reward.pdf(grid)
         if hasattr(next_reward, "values"):
             for value, weight in zip(next_reward.values.tolist(), next_reward.weights.tolist(), strict=True):
                 jumps[value] = jumps.get(value, 0.0) + weight
-        bands.append(engine.draw_densities(state, x, number, grid, 1000 if look.is_exact else 10, rng))
+        n_draws = 1000 if look.is_exact else 10
+        bands.append(engine.draw_densities(state, x, number, grid, n_draws, rng))
+        if hasattr(engine, "draw_jumps"):
+            values, shares = engine.draw_jumps(state, x, number, n_draws, rng)
+            for value, column in zip(values.tolist(), shares.T, strict=True):
+                drawn.setdefault(value, []).append(column)
     low, high = interval(np.concatenate(bands))
-    shares = {value: weight / len(bands) for value, weight in sorted(jumps.items())}
-    return Density(arm, grid, total / len(bands), low, high, shares)
+    means = {value: weight / len(bands) for value, weight in sorted(jumps.items())}
+    ends = {value: np.stack(interval(np.concatenate(drawn[value]))).tolist() for value in means if value in drawn}
+    jump_bands = {value: (first, last) for value, (first, last) in ends.items()}
+    return Density(arm, grid, total / len(bands), low, high, means, jump_bands)
 
 
 def grid_for(look: Look, x: Array, numbers: Sequence[int]) -> Array:

@@ -469,6 +469,18 @@ class KindsEngine:
             kernels.draw_shares(state.sticks, x, a, out, handle)
         return out
 
+    def draw_jumps(self, state: KindsState, context: Array, arm: int, n_draws: int, rng: Rng) -> tuple[Array, Array]:
+        """The single values of `predictive`, (n,), and posterior draws of their probabilities, (n_draws, n).
+
+        There are none while models of counts or marks learn, which draw no probabilities of values.
+        """
+        shares = self.draw_shares(state, context, arm, n_draws, rng)
+        if len(state.values) == 0 or is_on(state.links):
+            return np.empty(0), np.empty((len(shares), 0))
+        if state.rest_is == CONSTANT:
+            return np.append(state.values, state.constant), shares
+        return state.values.copy(), np.ascontiguousarray(shares[:, :-1])
+
     def draw_objectives(self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of what every arm's reward is worth given the state, (n_draws, n_arms)."""
         if state is not self._door.last:

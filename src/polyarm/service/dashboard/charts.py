@@ -10,19 +10,33 @@ from datetime import UTC, datetime
 from html import escape
 from typing import NamedTuple
 
+from polyarm.drawing import share_label
+
 WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 32, 12, 32
 N_COLOURS = 8
+LEAST_WIDTH = 44  # of a bar whose number stands above it; that of others is told where the mouse is
 
 
 class Curve(NamedTuple):
-    """A line with an optional band around it."""
+    """A line with an optional band around it; its series is its place in the legend where none is given."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+    series: int | None = None
+
+
+class Bars(NamedTuple):
+    """One share for every group, with its interval."""
+
+    name: str
+    shares: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    series: int
 
 
 class Axis(NamedTuple):
@@ -93,19 +107,28 @@ def frame(
     legend: str,
 ) -> str:
     """A chart around its curves: grid, axes, a title for screen readers."""
-    grid = []
-    for value in ticks(y.low, y.high):
-        place = y.at(value)
-        grid.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place:.1f}" y2="{place:.1f}"/>')
-        grid.append(_tick(LEFT - 6, place + 4, y_label(value), "end"))
+    places = []
     said = ""
     for value in ticks(x.low, x.high, 6):
         if x_label(value) != said:  # within a minute all ticks are the same time
             said = x_label(value)
-            grid.append(_tick(x.at(value), HEIGHT - 8, said))
+            places.append(_tick(x.at(value), HEIGHT - 8, said))
+    return figure(_levels(y, ticks(y.low, y.high), y_label) + "".join(places) + body, title, HEIGHT, legend)
+
+
+def figure(body: str, title: str, height: float, legend: str = "") -> str:
+    """A drawing with its title for screen readers."""
     return (
-        f'<figure class="chart"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(grid)}{body}</svg>{legend}</figure>"
+        f'<figure class="chart"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">'
+        f"{body}</svg>{legend}</figure>"
+    )
+
+
+def _levels(y: Axis, values: Sequence[float], label: Callable[[float], str]) -> str:
+    return "".join(
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y.at(value):.1f}" y2="{y.at(value):.1f}"/>'
+        + _tick(LEFT - 6, y.at(value) + 4, label(value), "end")
+        for value in values
     )
 
 
@@ -118,11 +141,11 @@ def path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{px:.1f},{py:.1f}" for px, py in points)
 
 
-def legend_of(names: Sequence[str]) -> str:
-    """Names beside their colours."""
+def legend_of(names: Sequence[str], series: Sequence[int] = ()) -> str:
+    """Names beside their colours: those of their series, else of their places."""
     entries = (
         f'<li><span class="swatch series-{index % N_COLOURS}" aria-hidden="true"></span>{escape(name)}</li>'
-        for index, name in enumerate(names)
+        for index, name in zip(series or range(len(names)), names, strict=True)
     )
     return f'<ul class="legend">{"".join(entries)}</ul>'
 
@@ -143,7 +166,8 @@ def lines(
     x = Axis(low, high if high > low else low + 1.0, LEFT, WIDTH - RIGHT)
     y = Axis(*widened(ys, least), HEIGHT - BOTTOM, TOP)
     parts = []
-    for index, curve in enumerate(curves):
+    series = [index if curve.series is None else curve.series for index, curve in enumerate(curves)]
+    for index, curve in zip(series, curves, strict=True):
         colour = f"series-{index % N_COLOURS}"
         if not curve.x:  # it keeps its place in the legend
             continue
@@ -155,7 +179,31 @@ def lines(
         parts.append(f'<path class="line {colour}" d="{path(points)}"/>')
         if len(points) == 1:
             parts.append(f'<circle class="dot {colour}" cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="3"/>')
-    return frame(x, y, x_label, y_label, title, "".join(parts), legend_of([curve.name for curve in curves]))
+    return frame(x, y, x_label, y_label, title, "".join(parts), legend_of([curve.name for curve in curves], series))
+
+
+def bars(groups: Sequence[str], found: Sequence[Bars], title: str) -> str:
+    """Shares of every group side by side, each with its interval and its number."""
+    if not groups or not found:
+        return empty(f"{title}: nothing to show yet")
+    x, y = Axis(0.0, float(len(groups)), LEFT, WIDTH - RIGHT), Axis(0.0, 1.08, HEIGHT - BOTTOM, TOP)
+    width = 0.8 / len(found)
+    parts = [_tick(x.at(i + 0.5), HEIGHT - 8, group) for i, group in enumerate(groups)]
+    for order, one in enumerate(found):
+        colour = f"series-{one.series % N_COLOURS}"
+        for i, (value, low, high) in enumerate(zip(one.shares, one.low, one.high, strict=True)):
+            left, right = x.at(i + 0.1 + width * (order + 0.05)), x.at(i + 0.1 + width * (order + 0.95))
+            middle, top = 0.5 * (left + right), y.at(value)
+            size = f'width="{right - left:.1f}" height="{y.start - top:.1f}"'
+            said = f"<title>{escape(one.name)}: {share_label(value)}</title>"
+            parts.append(f'<rect class="area {colour}" x="{left:.1f}" y="{top:.1f}" {size}>{said}</rect>')
+            if high > low:
+                ends = f'y1="{y.at(low):.1f}" y2="{y.at(high):.1f}"'
+                parts.append(f'<line class="whisker" x1="{middle:.1f}" x2="{middle:.1f}" {ends}/>')
+            if right - left >= LEAST_WIDTH:
+                parts.append(_tick(middle, min(top, y.at(high)) - 4, share_label(value)))
+    legend = legend_of([one.name for one in found], [one.series for one in found])
+    return figure(_levels(y, ticks(0.0, 1.0), share) + "".join(parts), title, HEIGHT, legend)
 
 
 def stacked(names: Sequence[str], times: Sequence[float], counts: Sequence[Sequence[float]], title: str) -> str:
@@ -193,9 +241,9 @@ def forest(
     """One row per name: a dot and its interval, in the colour of its series."""
     if not names:
         return empty(f"{title}: nothing to show yet")
-    width, row, left = WIDTH, 28, 150
+    row, left = 28, 150
     height = row * len(names) + BOTTOM + 6
-    x = Axis(*widened([*low, *high, *means]), left, width - RIGHT)
+    x = Axis(*widened([*low, *high, *means]), left, WIDTH - RIGHT)
     parts = [
         f'<line class="grid" x1="{x.at(v):.1f}" x2="{x.at(v):.1f}" y1="4" y2="{height - BOTTOM}"/>'
         + _tick(x.at(v), height - 8, short(v))
@@ -209,10 +257,7 @@ def forest(
         ends = f'x1="{x.at(low[index]):.1f}" x2="{x.at(high[index]):.1f}"'
         parts.append(f'<line class="line {colour}" {ends} y1="{y:.0f}" y2="{y:.0f}"/>')
         parts.append(f'<circle class="dot {colour}" cx="{x.at(means[index]):.1f}" cy="{y:.0f}" r="4"/>')
-    return (
-        f'<figure class="chart"><svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(parts)}</svg></figure>"
-    )
+    return figure("".join(parts), title, height)
 
 
 def empty(text: str) -> str:

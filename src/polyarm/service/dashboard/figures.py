@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyarm.bandit.lottery import rng_at
-from polyarm.service.dashboard.charts import Curve
+from polyarm.service.dashboard.charts import Bars, Curve
 from polyarm.service.messages import Column, ExperimentSettings
 from polyarm.service.model import Model
 from polyarm.types import Array
@@ -14,7 +14,8 @@ from polyarm.types import Array
 N_DRAWS = 400
 N_CONTEXTS = 20  # over which the probability of being best is averaged
 N_POINTS = 161
-MOST_JUMPS = 4  # single values that are told apart from the density; more are drawn as part of it
+MOST_JUMPS = 4  # single values that are drawn as bars; more are part of the density
+LEAST_REST = 0.001  # probability of all other rewards below which their density is not drawn
 
 
 class Beliefs(NamedTuple):
@@ -87,23 +88,64 @@ def probability_best(model: Model, contexts: Sequence[Mapping[str, Any]]) -> dic
     return {arm: sum(here[arm].best for here in known) / len(known) for arm in model.arms} if known else {}
 
 
-def densities(model: Model, context: Mapping[str, Any], active: Sequence[str]) -> list[Curve]:
-    """Predictive density of the reward of every active arm."""
+def next_rewards(model: Model, context: Mapping[str, Any], active: Sequence[str]) -> dict[str, Any]:
+    """Predictive distribution of the reward of every active arm, where the model has one."""
     found = engine_of(model)
     if found is None or not hasattr(found[0], "predictive"):
-        return []
+        return {}
     engine, state = found
     x = model.features(context)
-    known = {arm: engine.predictive(state, x, model.arms.index(arm)) for arm in active if arm in model.arms}
-    if not known:
+    return {arm: engine.predictive(state, x, model.arms.index(arm)) for arm in active if arm in model.arms}
+
+
+def is_barred(law: Any) -> bool:
+    """Whether a distribution has a few single values, which are drawn as bars."""
+    return 0 < len(getattr(law, "values", ())) <= MOST_JUMPS
+
+
+def single_values(model: Model, context: Mapping[str, Any], laws: Mapping[str, Any]) -> tuple[list[float], list[Bars]]:
+    """The single values of all arms, and their probabilities with 95 % intervals."""
+    barred = {arm: law for arm, law in laws.items() if is_barred(law)}
+    values = sorted({value for law in barred.values() for value in law.values.tolist()})
+    bars = []
+    for arm, law in barred.items():
+        shares = [law.probability(value) for value in values]
+        bars.append(Bars(arm, shares, *intervals(model, context, arm, values, shares), model.arms.index(arm)))
+    return values, bars
+
+
+def intervals(
+    model: Model, context: Mapping[str, Any], arm: str, values: Sequence[float], shares: Sequence[float]
+) -> tuple[list[float], list[float]]:
+    """Ends of the 95 % intervals of the probabilities of single values; the shares themselves where none are drawn."""
+    low, high = list(shares), list(shares)
+    found = engine_of(model)
+    if found is None or not hasattr(found[0], "draw_jumps"):
+        return low, high
+    engine, state = found
+    rng = rng_at(model.settings.seed, "single values", "looking")
+    drawn, draws = engine.draw_jumps(state, model.features(context), model.arms.index(arm), N_DRAWS, rng)
+    for value, column in zip(drawn.tolist(), draws.T, strict=True):
+        j = values.index(value)
+        low[j], high[j] = np.quantile(column, [0.025, 0.975]).tolist()
+    return low, high
+
+
+def densities(model: Model, laws: Mapping[str, Any]) -> list[Curve]:
+    """Densities of rewards, where there are others than a few single values."""
+    shown = {arm: law for arm, law in laws.items() if not is_barred(law) or law.continuous_weight > LEAST_REST}
+    if not shown:
         return []
-    ends = [np.asarray(law.quantile([0.005, 0.25, 0.75, 0.995])).ravel() for law in known.values()]
+    ends = [np.asarray(law.quantile([0.005, 0.25, 0.75, 0.995])).ravel() for law in shown.values()]
     low = min(max(e[0], e[1] - 4 * (e[2] - e[1])) for e in ends)
     high = max(min(e[3], e[2] + 4 * (e[2] - e[1])) for e in ends)
     if not high > low:
         low, high = low - 0.5, high + 0.5
     grid = np.linspace(low, high, N_POINTS)
-    return [Curve(arm, grid.tolist(), density_of(law, grid).tolist()) for arm, law in known.items()]
+    return [
+        Curve(arm, grid.tolist(), density_of(law, grid).tolist(), series=model.arms.index(arm))
+        for arm, law in shown.items()
+    ]
 
 
 def density_of(law: Any, grid: Array) -> Array:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PING = 15.0  # seconds between signs of life on an event stream
 LOOK = 2.0  # seconds between looks at counts, which change without a new snapshot
 COOKIE = "polyarm_key"
+SINGLE_VALUES = "Probability of single values in this context, with 95 % intervals"
+DENSITY = "Density of the reward in this context"
 NOTHING = "\N{EN DASH}"
 
 
@@ -155,10 +157,13 @@ class Dashboard:
         context = figures.context_from(settings, request.query_params, start)
 
         def draw() -> dict[str, Any]:
-            curves = figures.densities(live.model, context, live.experiment.active)
+            laws = figures.next_rewards(live.model, context, live.experiment.active)
+            values, bars = figures.single_values(live.model, context, laws)
+            curves = figures.densities(live.model, laws)
             return {
                 "beliefs_here": figures.beliefs(live.model, context) or {},
-                "densities": charts.lines(curves, "Density of the reward in this context", least=0.0),
+                "single_values": charts.bars([f"{value:g}" for value in values], bars, SINGLE_VALUES) if bars else "",
+                "densities": charts.lines(curves, DENSITY, least=0.0) if curves or not bars else "",
                 "effects": [
                     (
                         column.name,
@@ -279,11 +284,11 @@ def _rewards(history: list[reports.Minute], arms: list[str]) -> str:
             if minute is None or not minute.rewards:
                 continue
             n, total, squares = n + minute.rewards, total + minute.total, squares + minute.squares
-            mean, bounds = reports.interval(n, total, squares)
-            if mean is not None and bounds is not None:
-                points.append((float(time), mean, *bounds))
-        columns = list(zip(*points, strict=True)) if points else [(), (), (), ()]
-        curves.append(charts.Curve(arm, *columns))
+            level, bounds = reports.interval(n, total, squares)
+            if level is not None and bounds is not None:
+                points.append((float(time), level, *bounds))
+        at, mean, low, high = zip(*points, strict=True) if points else ((), (), (), ())
+        curves.append(charts.Curve(arm, at, mean, low, high))
     long = bool(times) and times[-1] - times[0] > 2 * 86_400
     return charts.lines(curves, "Mean reward so far, with 95 % interval", charts.day if long else charts.moment)
 
