@@ -397,6 +397,22 @@ def test_units_and_centres_of_columns() -> None:
     assert columns[AT, [0, 1, 3, 4]].tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("usual", [0.0, -0.05])
+def test_a_column_that_wakes_late_is_measured_at_once(usual: float) -> None:
+    """After 100 contexts, between powers of two; an entry of eight units is no reason."""
+    columns = np.ones((6, 2))
+    columns[1:] = 0.0
+    for _ in range(100):
+        plain(kernels.observe)(columns, np.array([usual]))
+    before = columns[[UNIT, AT]].copy()
+    plain(kernels.observe)(columns, np.array([usual + 7.9 / np.sqrt(before[0, 0])]))
+    np.testing.assert_array_equal(columns[[UNIT, AT]], before)
+    plain(kernels.observe)(columns, np.array([20.0]))
+    n_nonzero = 102 if usual else 2
+    assert columns[UNIT, 0] == pytest.approx(n_nonzero / columns[kernels.SQUARES, 0])
+    assert 400 * columns[UNIT, 0] <= n_nonzero
+
+
 @pytest.fixture
 def fitted(world: World) -> Sticks:
     sticks = world.sticks

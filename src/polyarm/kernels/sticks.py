@@ -36,6 +36,7 @@ UNIT, AT, SQUARES, NONZERO, TOTAL, SEEN = 0, 1, 2, 3, 4, 5
 SHAPE, SCALE, WIDE, HIGH = 0, 2, 4, 6
 ROWS, NEXT = 0, 1
 STEPS = 64  # units are estimated at every step up to here, then at powers of two
+WILD = 64.0  # squared distance from where a column is counted, in its unit, at which columns are measured at once
 FAR = 9.0  # squared distance of a column's mean from 0, in variances, from which it is measured around its mean
 ENOUGH = 16  # contexts that can tell this: two or three that happen to be alike seem to have no spread
 CONSTANT = 1e-9  # a column whose variance is below this share of its squared mean is constant
@@ -392,9 +393,21 @@ def forget(sticks: Sticks, share: float) -> None:
     sticks.sizes[:] = 0
 
 
+@inlined
+def is_wild(columns: Array, x: Array) -> bool:
+    """Whether an entry is far beyond the unit of its column, as where one that always had one value takes another."""
+    for i in range(x.shape[0]):
+        gap = x[i] - columns[AT, i]
+        if gap * gap * columns[UNIT, i] > WILD:
+            return True
+    return False
+
+
 @kernel
 def observe(columns: Array, x: Array) -> None:
-    """Take a context into the columns' units, which are estimated at every step up to STEPS, then at powers of two."""
+    """Take a context into the columns' units, which are estimated at every step up to STEPS, then at powers of two and
+    whenever an entry is wild.
+    """
     columns[SEEN, 0] += 1.0
     n = int(columns[SEEN, 0])
     for i in range(x.shape[0]):
@@ -402,7 +415,7 @@ def observe(columns: Array, x: Array) -> None:
         if x[i] != 0.0:
             columns[SQUARES, i] += x[i] * x[i]
             columns[NONZERO, i] += 1.0
-    if n > STEPS and n & (n - 1) != 0:
+    if n > STEPS and n & (n - 1) != 0 and not is_wild(columns, x):
         return
     for i in range(x.shape[0]):
         if columns[SQUARES, i] > 0.0:
