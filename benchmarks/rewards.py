@@ -372,6 +372,26 @@ def differences(found: dict[str, dict[str, Runs]]) -> None:
     table(("scenario", "best specialist, information", *LINEAR_HEADS), rows)
 
 
+def tails(found: dict[str, dict[str, Runs]]) -> None:
+    """Medians and bad runs: ours, and the best specialist's under the same rule."""
+
+    def cells(runs: Runs | None) -> tuple[str, ...]:
+        if runs is None:
+            return ("-",) * 4
+        median, high = np.quantile(runs.values, [0.5, 0.95])
+        return short(median), short(high), short(float(runs.values.max())), f"{100 * runs.locked:.1f} %"
+
+    rows = []
+    for name, plan in PLANS.items():
+        policies = found.get(name, {})
+        if OURS in policies:
+            rival = least(policies, plan.informed)
+            rows.append((name, *cells(policies[OURS]), *cells(policies[rival] if rival else None)))
+    print("### Medians and bad runs\n")
+    heads = ("median", "p95", "worst", "locked in")
+    table(("scenario", *heads, *(f"specialist, {head}" for head in heads)), rows)
+
+
 def details(found: dict[str, dict[str, Runs]]) -> None:
     """Every policy on every scenario."""
     heads = ("scenario", "policy", "R", "mean ± se", "median", "p95", "worst (run)", "locked in", "µs per step")
@@ -439,7 +459,7 @@ def main() -> None:
     else:
         names = chosen(given.only)
         found = {name: runs for name, runs in collect(read(given.results), given.seed).items() if name in names}
-        for show in (overview, differences, disguises, tagged, details):
+        for show in (overview, differences, tails, disguises, tagged, details):
             show(found)
 
 
