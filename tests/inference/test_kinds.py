@@ -382,7 +382,7 @@ def test_densities_are_those_of_the_rest() -> None:
 
 def test_drawn_probabilities_of_single_values_are_those_of_the_predictive() -> None:
     rng = np.random.default_rng(13)
-    amounts: Array = np.where(rng.random(300) < 0.5, 0.0, rng.normal(10, 1, 300))
+    amounts: Array = np.where(rng.random(300) < 0.3, 0.0, rng.normal(10, 1, 300))
     clicks: Array = (amounts == 0).astype(np.float64)
     counts: Array = np.asarray(np.round(amounts))
     for values, found in ((clicks, [0.0, 1.0]), (amounts, [0.0]), (counts, [])):

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyarm.bandit.figures import LEAST_REST, MOST_NAMED
+from polyarm.bandit.learnt import interval
 from polyarm.bandit.lottery import rng_at
 from polyarm.service.dashboard.charts import Bars, Curve
 from polyarm.service.messages import Column, ExperimentSettings
@@ -14,8 +16,6 @@ from polyarm.types import Array
 N_DRAWS = 400
 N_CONTEXTS = 20  # over which the probability of being best is averaged
 N_POINTS = 161
-MOST_JUMPS = 4  # single values that are drawn as bars; more are part of the density
-LEAST_REST = 0.001  # probability of all other rewards below which their density is not drawn
 
 
 class Beliefs(NamedTuple):
@@ -73,7 +73,7 @@ def beliefs(model: Model, context: Mapping[str, Any]) -> dict[str, Beliefs] | No
     engine, state = found
     rng = rng_at(model.settings.seed, "dashboard", "looking")
     means: Array = engine.draw_means(state, model.features(context), N_DRAWS, rng)
-    low, high = np.quantile(means, [0.025, 0.975], axis=0)
+    low, high = interval(means)
     best = np.bincount(means.argmax(axis=1), minlength=len(model.arms)) / N_DRAWS
     return {
         arm: Beliefs(float(means[:, i].mean()), float(low[i]), float(high[i]), float(best[i]))
@@ -100,7 +100,7 @@ def next_rewards(model: Model, context: Mapping[str, Any], active: Sequence[str]
 
 def is_barred(law: Any) -> bool:
     """Whether a distribution has a few single values, which are drawn as bars."""
-    return 0 < len(getattr(law, "values", ())) <= MOST_JUMPS
+    return 0 < len(getattr(law, "values", ())) <= MOST_NAMED
 
 
 def single_values(model: Model, context: Mapping[str, Any], laws: Mapping[str, Any]) -> tuple[list[float], list[Bars]]:
@@ -125,9 +125,8 @@ def intervals(
     engine, state = found
     rng = rng_at(model.settings.seed, "single values", "looking")
     drawn, draws = engine.draw_jumps(state, model.features(context), model.arms.index(arm), N_DRAWS, rng)
-    for value, column in zip(drawn.tolist(), draws.T, strict=True):
-        j = values.index(value)
-        low[j], high[j] = np.quantile(column, [0.025, 0.975]).tolist()
+    for value, first, last in zip(drawn.tolist(), *interval(draws), strict=True):
+        low[values.index(value)], high[values.index(value)] = float(first), float(last)
     return low, high
 
 
@@ -150,7 +149,7 @@ def densities(model: Model, laws: Mapping[str, Any]) -> list[Curve]:
 
 def density_of(law: Any, grid: Array) -> Array:
     """Density at the grid's points; the many single values of counts and marks are spread over what is nearest."""
-    many = len(getattr(law, "values", ())) > MOST_JUMPS
+    many = len(getattr(law, "values", ())) > MOST_NAMED
     return np.asarray(law.spread_pdf(grid) if many else law.pdf(grid))
 
 
