@@ -48,7 +48,8 @@ def test_noise_is_that_of_the_typical_component_beside_the_typical_arm() -> None
     ratio = s2 / np.sort(s2)[1]
     near = np.where(ratio > ALIKE, ratio / ALIKE, np.where(ratio < 1 / ALIKE, ratio * ALIKE, 1.0))
     wanted = near**trust
-    found = engine.relative_noise(state)
+    found = engine.outlook(state, np.zeros(1))[1]
+    np.testing.assert_array_equal(engine.outlook_many(state, np.zeros((3, 1)))[1], found)
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
     slow = np.empty(4)
     plain(relative_noise)(state.tables, state.sizes, 2, slow)
@@ -58,15 +59,15 @@ def test_noise_is_that_of_the_typical_component_beside_the_typical_arm() -> None
 
 def test_nothing_is_said_of_arms_with_no_more_rewards_than_features() -> None:
     engine, state = learnt(np.array([0.1, 20.0]), 2)
-    np.testing.assert_array_equal(engine.relative_noise(state), 1.0)
-    np.testing.assert_array_equal(engine.relative_noise(engine.init()), 1.0)
+    np.testing.assert_array_equal(engine.outlook(state, np.zeros(1))[1], 1.0)
+    np.testing.assert_array_equal(engine.outlook(engine.init(), np.zeros(1))[1], 1.0)
 
 
 @pytest.mark.parametrize("scale", [2.0**20, 2.0**-20])
 def test_units_do_not_matter(scale: float) -> None:
     sd = np.array([0.3, 2.0, 9.0])
     (one, a), (two, b) = learnt(sd, 12), learnt(sd, 12, scale=scale)
-    np.testing.assert_array_equal(one.relative_noise(a), two.relative_noise(b))
+    np.testing.assert_array_equal(one.outlook(a, np.zeros(1))[1], two.outlook(b, np.zeros(1))[1])
 
 
 def test_a_few_outliers_make_no_arm_noisy() -> None:
@@ -76,7 +77,7 @@ def test_a_few_outliers_make_no_arm_noisy() -> None:
     for i in range(120):
         wild = 1e4 if i % 2 and i % 15 == 0 else 1.0
         state = engine.update(state, rng.standard_normal(1), i % 2, float(wild * rng.standard_normal()), rng)
-    np.testing.assert_array_equal(engine.relative_noise(state), 1.0)
+    np.testing.assert_array_equal(engine.outlook(state, np.zeros(1))[1], 1.0)
 
 
 def test_where_there_are_kinds_or_counts_all_arms_are_typical() -> None:
@@ -86,7 +87,7 @@ def test_where_there_are_kinds_or_counts_all_arms_are_typical() -> None:
         state = engine.init()
         for i in range(60):
             state = engine.update(state, rng.standard_normal(1), i % 2, float(rewards[i]), rng)
-        np.testing.assert_array_equal(engine.relative_noise(state), 1.0)
+        np.testing.assert_array_equal(engine.outlook(state, np.zeros(1))[1], 1.0)
 
 
 class Fixed:
@@ -96,7 +97,8 @@ class Fixed:
 
     def __init__(self, noise: Array | None) -> None:
         if noise is not None:
-            self.relative_noise = lambda state: noise
+            self.outlook = lambda state, context: (self.moments(state, context), noise)
+            self.outlook_many = lambda state, contexts: (self.moments_many(state, contexts), noise)
 
     def moments(self, state: Any, context: Array) -> Array:
         return np.array([[0.3, 0.0, 0.1], [0.1, 0.5, 0.6]])

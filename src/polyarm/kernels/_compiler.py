@@ -66,6 +66,14 @@ NEEDLESS = (
 class Part(JITCodeLibrary):  # type: ignore[misc]
     """Code to be linked into other code: neither optimised nor made executable by itself."""
 
+    def _optimize_functions(self, module: Any) -> None:
+        """Optimise every function that the module defines; Numba would take mere declarations through it too."""
+        module.data_layout = self._codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                passes, builder = self._codegen._function_pass_manager()
+                passes.run(function, builder)
+
     def finalize(self) -> None:
         """Link in what it calls."""
         for library in dict.fromkeys(self._linking_libraries):

@@ -1,5 +1,6 @@
 """Information-directed sampling."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
@@ -39,8 +40,8 @@ class InformationDirected(PolicyDefaults[State]):
     more often, 1 / (power - 1) times where it is far worse than the best one.  Posteriors are normal with the engine's
     moments; expectations are means over `n_draws` draws.  A choice's scores are those of a race: an arm's share in the
     best mix over an Exp(1) draw.  The mix depends on the draws; `probabilities` averages it over `n_rounds` sets of
-    them.  Where the engine knows how noisy each arm is (`relative_noise`), information counts by how much of it one
-    reward gives (Kirschner & Krause 2018): a noisy arm tells less of its mean.
+    them.  Where the engine knows how noisy each arm is (`outlook` and `outlook_many`), information counts by how much
+    of it one reward gives (Kirschner & Krause 2018): a noisy arm tells less of its mean.
     With another `objective` than the mean, regret and information are those of the engine's own draws of it.
 
     >>> import numpy as np
@@ -70,11 +71,10 @@ class InformationDirected(PolicyDefaults[State]):
         """Arm to play in this context."""
         if self.objective != MEAN:
             return self._choose_by_draws(state, context, rng, eligible)
-        moments = self.engine.moments(state, context)
+        moments, noise = self._outlook(state, context)
         mask = require_eligible(eligible, moments.shape[1])
-        noise = self._noise(state, mask)
         if mask is not None:
-            moments = np.ascontiguousarray(moments[:, mask])
+            moments, noise = np.ascontiguousarray(moments[:, mask]), np.ascontiguousarray(noise[mask])
         mix, scores = np.empty(moments.shape[1]), np.empty(moments.shape[1])
         arm = information.choose(moments, noise, self.n_draws, self.power, mix, scores, rng_handle(rng))
         if mask is None:
@@ -86,14 +86,15 @@ class InformationDirected(PolicyDefaults[State]):
         if self.objective != MEAN:
             rounds = [self._mix_of_draws(state, context, rng, eligible) for _ in range(self.n_rounds)]
             return np.asarray(np.mean(rounds, axis=0))
-        return np.asarray(self._mixes(state, self.engine.moments(state, context)[None], rng, eligible)[0])
+        moments, noise = self._outlook(state, context)
+        return np.asarray(self._mixes(moments[None], noise, rng, eligible)[0])
 
     def probabilities_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> Array:
         """Distributions for many contexts in the same state, (n, n_arms)."""
         x = require_contexts(contexts, self.engine.context_dim)
         if self.objective != MEAN:
             return super().probabilities_many(state, x, rng, eligible)
-        return self._mixes(state, self.engine.moments_many(state, x), rng, eligible)
+        return self._mixes(*self._outlook_many(state, x), rng, eligible)
 
     def _mix_of_draws(self, state: State, context: Array, rng: Rng, eligible: Mask | None) -> Array:
         rows = draw_worths(self.engine, state, context, self.objective, self.n_draws, rng)
@@ -109,29 +110,37 @@ class InformationDirected(PolicyDefaults[State]):
         arm = information.race(mix, scores, rng_handle(rng))
         return Choice(arm, scores if eligible is None else np.where(eligible, scores, -np.inf), mix)
 
-    def _noise(self, state: State, mask: Mask | None) -> Array:
-        """Noise of every eligible arm beside that of a typical arm."""
-        find = getattr(self.engine, "relative_noise", None)
-        noise: Array = equal_noise(self.engine.n_arms) if find is None else find(state)
-        return noise if mask is None else np.ascontiguousarray(noise[mask])
+    def _outlook(self, state: State, context: Array) -> tuple[Array, Array]:
+        """Moments of every arm, and its noise beside that of a typical arm."""
+        find: Callable[..., tuple[Array, Array]] | None = getattr(self.engine, "outlook", None)
+        if find is not None:
+            return find(state, context)
+        return self.engine.moments(state, context), equal_noise(self.engine.n_arms)
 
-    def _mixes(self, state: State, moments: Array, rng: Rng, eligible: Mask | None) -> Array:
+    def _outlook_many(self, state: State, contexts: Array) -> tuple[Array, Array]:
+        """The same in many contexts: the noise is that of all."""
+        find: Callable[..., tuple[Array, Array]] | None = getattr(self.engine, "outlook_many", None)
+        if find is not None:
+            return find(state, contexts)
+        return self.engine.moments_many(state, contexts), equal_noise(self.engine.n_arms)
+
+    def _mixes(self, moments: Array, noise: Array, rng: Rng, eligible: Mask | None) -> Array:
         mask = require_eligible(eligible, moments.shape[2])
         if mask is not None:
-            moments = np.ascontiguousarray(moments[:, :, mask])
-        mixes, noise = np.empty((moments.shape[0], moments.shape[2])), self._noise(state, mask)
+            moments, noise = np.ascontiguousarray(moments[:, :, mask]), np.ascontiguousarray(noise[mask])
+        mixes = np.empty((moments.shape[0], moments.shape[2]))
         information.find_many(moments, noise, self.n_draws, self.n_rounds, self.power, mixes, rng_handle(rng))
         return mixes if mask is None else spread_out(mixes, mask, 0.0)
 
     def judge(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> tuple[Array, Array]:
         """`probabilities` and the expected rewards that they rest on, (n_arms,) each, for an objective of the mean."""
-        moments = self.engine.moments(state, context)
-        return np.asarray(self._mixes(state, moments[None], rng, eligible)[0]), np.asarray(moments[0])
+        moments, noise = self._outlook(state, context)
+        return np.asarray(self._mixes(moments[None], noise, rng, eligible)[0]), np.asarray(moments[0])
 
     def judge_many(self, state: State, contexts: Array, rng: Rng, eligible: Mask | None = None) -> tuple[Array, Array]:
         """The same in many contexts, (n, n_arms) each."""
-        moments = self.engine.moments_many(state, contexts)
-        return self._mixes(state, moments, rng, eligible), np.asarray(moments[:, 0])
+        moments, noise = self._outlook_many(state, contexts)
+        return self._mixes(moments, noise, rng, eligible), np.asarray(moments[:, 0])
 
     def with_arm(self, state: State) -> "tuple[InformationDirected[State], State]":
         """The policy and the state with one more arm."""

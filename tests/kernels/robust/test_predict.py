@@ -6,6 +6,7 @@ import pytest
 from polyarm.kernels._jit import plain
 from polyarm.kernels.robust import predict
 from polyarm.kernels.robust.centre import find_centre
+from polyarm.kernels.robust.noise import relative_noise
 from polyarm.kernels.robust.predict import View
 from polyarm.kernels.robust.records import solver_for
 from polyarm.types import Array
@@ -121,9 +122,12 @@ def test_every_arm_is_told_from_its_origin_in_its_own_columns(world: World) -> N
     context = x[:2] + world.features.base[:2]
     for arm in range(4):
         located(world, arm)
-    out = np.empty((2, 4))
+    out, noise = np.empty((2, 4)), np.empty(4)
     shared = (world.tables, world.sizes, world.centres, world.hyper, world.columns)
-    plain(predict.moments)(*shared, context, out)
+    plain(predict.outlook)(*shared, context, out, noise)
+    alone = np.empty(4)
+    plain(relative_noise)(world.tables, world.sizes, D, alone)
+    np.testing.assert_array_equal(noise, alone)
     world.shared.tied_sd = 0.0
     for arm in range(4):
         parts = np.empty((3, len(world.known[arm]) + 1))
@@ -154,5 +158,5 @@ def test_many_contexts_have_the_moments_of_each(world: World, n: int, intercept:
     many, one = np.empty((n, 2, len(world.known))), np.empty((2, len(world.known)))
     predict.moments_many(*state, contexts, many)
     for context, found in zip(contexts, many, strict=True):
-        predict.moments(*state, context, one)
+        predict.outlook(*state, context, one, np.empty(len(world.known)))
         np.testing.assert_array_equal(found, one)

@@ -22,6 +22,7 @@ from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import MEAN
 from polyarm.kernels.robust.gating import local_counts
+from polyarm.kernels.robust.noise import relative_noise
 from polyarm.kernels.robust.records import Features, Posterior, posterior_of
 from polyarm.kernels.robust.units import with_intercept
 from polyarm.types import Array, IntArray, Rng
@@ -214,12 +215,22 @@ def draw_means(
 
 
 @kernel
-def moments(
-    components: Array, sizes: IntArray, centres: Array, shared: Array, features: Array, x: Array, out: Array
+def outlook(
+    components: Array,
+    sizes: IntArray,
+    centres: Array,
+    shared: Array,
+    features: Array,
+    x: Array,
+    out: Array,
+    noise: Array,
 ) -> None:
-    """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied."""
+    """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied, and noise
+    (n_arms,) with that of each arm beside a typical arm's.
+    """
     view = blank_view(components.shape[2] + 1, features.shape[1])
     fill_moments(posterior_of(components, sizes, centres, shared, features), x, view, out)
+    relative_noise(components, sizes, features.shape[1], noise)
 
 
 @inlined
@@ -303,7 +314,7 @@ def moments_many(
     """Fill out (n, 2, n_arms) with moments in contexts (n, d).
 
     ABREAST contexts go through the matrices together, which is the quicker the wider the processor's registers are; the
-    numbers are those of `moments` to the bit.
+    numbers are those of `outlook` to the bit.
     """
     posterior = posterior_of(components, sizes, centres, shared, features)
     base, gamma, origin = posterior.features.base, posterior.shared.concentration, posterior.shared.origin
