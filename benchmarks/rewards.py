@@ -84,6 +84,7 @@ PLANS: dict[str, Plan] = {
         Plan(500, ("logistic",)),
     ),
     **dict.fromkeys(("purchases", "purchases/gamma", "purchases/fee", "revenue"), Plan(200, AMOUNTS)),
+    **dict.fromkeys(("durations", "durations/weibull", "durations/log-normal"), Plan(200, AMOUNTS)),
     "refunds": Plan(200, ("hurdle:amounts='normal'",)),
     **dict.fromkeys(("counts", "counts/overdispersed"), Plan(200, ("poisson",))),
     "ratings": Plan(200, ("ordinal",)),

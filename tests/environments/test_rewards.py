@@ -8,6 +8,7 @@ from scipy.special import expit
 from polyarm.environments import (
     Clicks,
     Counts,
+    Durations,
     LinearLaplace,
     Purchases,
     Rates,
@@ -106,6 +107,20 @@ def test_refunds_have_both_signs_and_the_cost_asked_for() -> None:
     assert min((world.rewards == 0).mean(), (world.rewards > 0).mean(), (world.rewards < 0).mean()) > 0.05
 
 
+def test_durations_have_their_means_and_laws() -> None:
+    laws = {
+        "gamma": ("gamma", (0.3, 0.0, 1 / 0.3)),
+        "weibull": ("weibull_min", (0.5, 0.0, 0.5)),
+        "log-normal": ("lognorm", (2.0, 0.0, np.exp(-2.0))),
+    }
+    for seed, (law, (name, options)) in enumerate(laws.items(), start=20):
+        world = world_of(Durations(law=law), seed)  # type: ignore[arg-type]
+        assert (world.rewards > 0).all()
+        assert getattr(stats, name)(*options).mean() == pytest.approx(1.0)
+        for arm in range(4):
+            assert stats.kstest(world.rewards[:, arm] / world.means[:, arm], name, options).pvalue > 1e-4
+
+
 @pytest.mark.parametrize("dispersion", [0.0, 0.5])
 def test_counts_are_whole_with_their_variance(dispersion: float) -> None:
     world = world_of(Counts(dispersion=dispersion), 10)
@@ -168,6 +183,7 @@ def test_impossible_settings_are_told() -> None:
         (lambda: Purchases(amounts="pareto"), "amounts must be one of"),  # type: ignore[arg-type]
         (lambda: Purchases(fee=-1.0), "fee must be"),
         (lambda: Refunds(cost=0.0), "cost must be"),
+        (lambda: Durations(law="pareto"), "law must be one of"),  # type: ignore[arg-type]
         (lambda: Counts(dispersion=-1.0), "dispersion must be"),
         (lambda: Ratings(cuts=(1.0, 0.0)), "cuts must be"),
         (lambda: LinearLaplace(noise_sd=0.0), "noise_sd must be"),

@@ -8,7 +8,7 @@ import pytest
 
 from polyarm.errors import BrokenFile, PolyarmError
 from polyarm.inference import KindsState, load_state, save_state
-from polyarm.inference.amounts import gamma_slices, is_on, side_of
+from polyarm.inference.amounts import TRUST, are_amounts, gamma_slices, is_on, side_of
 from polyarm.inference.door import copied
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, OFF, ON, ORIGIN, STATUS, WAITING
@@ -28,6 +28,13 @@ def purchases(n: int, seed: int = 0, spread: float = 0.6) -> tuple[Array, Array]
     x = rng.standard_normal((n, 1))
     amounts = 8 * np.exp(0.6 * x[:, 0] + spread * rng.standard_normal(n) - 0.5 * spread**2)
     return np.where(rng.random(n) < 0.4, 0.0, amounts), x
+
+
+def payments(n: int, seed: int = 0, shape: float = 0.3) -> tuple[Array, Array]:
+    """Never nothing, but amounts of many sizes whose mean is 2 exp(0.6 x)."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 1))
+    return 2 * np.exp(0.6 * x[:, 0]) * rng.standard_gamma(shape, n) / shape, x
 
 
 def status(state: KindsState) -> int:
@@ -70,6 +77,9 @@ def test_amounts_on_a_line_are_left_to_the_other_model() -> None:
         ([0.0, -5.0], [-1.0, -9.0], (0.0, -3.0)),
         ([0.0], [-1.0, 4.0], None),
         ([0.0, 9.0], [-1.0, 12.0], None),
+        ([0.0], [0.0, 1.0, 4.0, -1e-15], (0.0, 2.0)),
+        ([0.0], [0.0, -1.0, -4.0], (0.0, -2.0)),
+        ([0.0], [0.0, 0.0], None),
     ],
 )
 def test_the_side_that_amounts_are_on(
@@ -97,13 +107,82 @@ def test_a_reward_on_the_other_side_ends_the_model_until_kinds_change() -> None:
     assert status(fed(kinds, np.array([3.0]), x[:1], 5, state)) == OFF  # the refund is still remembered
 
 
-def test_nothing_changes_without_kinds_and_where_the_rest_is_one_value() -> None:
+def test_nothing_changes_where_rewards_are_of_few_sizes_and_where_the_rest_is_one_value() -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((80, 1))
     for y in (rng.lognormal(size=80), rng.integers(2, size=80).astype(float)):
         state = fed(engine(), y, x)
         assert status(state) == WAITING
         assert state.amounts.model.fits.size == 0
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rewards_of_many_sizes_on_one_side_of_0_are_amounts_without_any_kind(sign: float) -> None:
+    y, x = payments(600)
+    kinds = engine()
+    begun = next(n for n in (8, 16, 32, 64) if are_amounts(y[:n]))
+    assert status(fed(kinds, y[: begun - 1], x[: begun - 1])) == WAITING
+    state = fed(kinds, sign * y[:begun], x[:begun])
+    assert status(state) == ON
+    assert len(state.values) == 0
+    assert state.amounts.weights[1] == TRUST
+    assert state.amounts.model.sums[:, 0].sum() == begun
+    state = fed(kinds, sign * y, x)
+    for at in (-1.0, 0.0, 1.5):
+        mean, sd = kinds.moments(state, np.array([at]))
+        assert (np.abs(mean - sign * 2 * np.exp(0.6 * at)) < 3 * sd).all()
+    np.testing.assert_array_equal(kinds.outlook(state, np.zeros(1))[1], 1.0)
+    np.testing.assert_array_equal(kinds.outlook_many(state, np.zeros((2, 1)))[1], 1.0)
+    state = fed(kinds, np.array([-sign]), x[:1], 1, state)
+    assert status(state) == OFF
+    assert status(fed(kinds, sign * y, x, 2, state)) == OFF
+
+
+def test_how_many_sizes_make_amounts() -> None:
+    rng = np.random.default_rng(0)
+    gamma = rng.standard_gamma(0.3, 64)
+    assert are_amounts(gamma)
+    assert are_amounts(-1e6 * gamma)
+    assert are_amounts(np.append(gamma[:-1], 0.0))
+    assert not are_amounts(np.append(gamma[:-1], -1e-9))
+    assert not are_amounts(np.zeros(8))
+    assert not are_amounts(np.append(gamma[:40], np.zeros(24)))
+    assert not are_amounts(10 + gamma)
+    least = np.exp(2.2 + 4 / 8)
+    for ratio, wanted in ((1.01 * least, True), (0.99 * least, False)):
+        assert are_amounts(np.repeat([1.0, ratio], 32)) is wanted
+    found = {n: sum(are_amounts(rng.exponential(size=n)) for _ in range(500)) for n in (8, 16, 32, 64)}
+    assert max(found.values()) <= 15  # exponential ones hardly ever are
+
+
+@pytest.mark.parametrize("share", [0.02, 0.15])
+def test_amounts_of_nothing_now_and_then_are_amounts(share: float) -> None:
+    y, x = payments(900, 15)
+    y[np.random.default_rng(0).random(900) < share] = 0.0
+    y[3] = 0.0
+    kinds = engine()
+    state = fed(kinds, y, x)
+    assert len(state.values) == 0
+    assert status(state) == ON
+    assert state.amounts.model.sums[:, 0].sum() == 900
+    mean, sd = kinds.moments(state, np.zeros(1))
+    assert (np.abs(mean - 2 * (1 - share)) < 3 * sd).all()
+    assert (np.abs(mean / 2 - 1 + share) < 0.35).all()
+    assert 0.1 < state.amounts.model.level[GAMMA_SHAPE] < 0.5
+
+
+def test_rewards_whose_kinds_are_gone_are_amounts_only_where_they_are_of_many_sizes() -> None:
+    for shape, wanted in ((0.3, ON), (5.0, WAITING)):
+        y, x = payments(400, 13, shape)
+        y[:6] = 0.0
+        state = fed(engine(half_life=40.0), y, x)
+        assert len(state.values) == 0
+        assert status(state) == wanted
+    y, x = payments(400, 14)
+    for options in ({"memory": 9}, {"half_life": 4.0}, {"half_life": 30.0, "memory": 7}):
+        state = fed(engine(**options), y, x)
+        state.require_sound()
+        assert status(state) == ON
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1e6, 0.0), (1e-6, 0.0), (-1.0, 0.0), (2.0, 100.0), (-0.5, -7.0)])
@@ -117,8 +196,9 @@ def test_units_origins_and_signs_of_amounts_hardly_matter(scale: float, shift: f
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_draws_objectives_and_predictions_agree_with_moments(sign: float) -> None:
-    y, x = purchases(150, 5)
+@pytest.mark.parametrize("paid", [purchases, payments])
+def test_draws_objectives_and_predictions_agree_with_moments(paid: Any, sign: float) -> None:
+    y, x = paid(150, 5)
     kinds, rng, at = engine(), np.random.default_rng(0), np.array([0.5])
     state = fed(kinds, sign * y, x)
     state.amounts.weights[:] = 0.3, 0.7
@@ -137,10 +217,12 @@ def test_draws_objectives_and_predictions_agree_with_moments(sign: float) -> Non
         above = kinds.draw_objectives(state, at, ProbabilityAbove(level), 4000, rng)[:, 1].mean()
         assert above == pytest.approx(1 - float(found.cdf(level)), abs=0.03)
     assert (found.sample(4000, rng) == 0.0).mean() == pytest.approx(found.probability(0.0), abs=0.04)
-    grid = np.linspace(-200, 200, 8001)
-    smooth = kinds.draw_densities(state, at, 1, grid, 400, rng).mean(axis=0)
-    assert smooth.sum() * (grid[1] - grid[0]) == pytest.approx(found.continuous_weight, abs=0.03)
-    assert np.abs(smooth - found.pdf(grid)).sum() * (grid[1] - grid[0]) < 0.15
+    for grid in (sign * np.linspace(0.2, 200, 8001), -sign * np.linspace(0.2, 200, 8001)):  # at 0 there may be a pole
+        step = abs(grid[1] - grid[0])
+        smooth = kinds.draw_densities(state, at, 1, grid, 400, rng).mean(axis=0)
+        inside = abs(float(found.cdf(grid[-1]) - found.cdf(grid[0])))
+        assert smooth.sum() * step == pytest.approx(inside, abs=0.03)
+        assert np.abs(smooth - found.pdf(grid)).sum() * step < 0.1
 
 
 @pytest.mark.parametrize("shape", [0.05, 0.7, 3.0, 1e4])
@@ -187,13 +269,14 @@ def test_memory_bounds_the_state_and_half_life_forgets() -> None:
 
 @pytest.mark.parametrize("later", [{"memory": 5}, {"memory": 30}, {}])
 @pytest.mark.parametrize("options", [{}, {"memory": 20}])
-def test_memory_can_change(options: dict[str, Any], later: dict[str, Any], tmp_path: Path) -> None:
-    y, x = purchases(100, 8)
+@pytest.mark.parametrize("paid", [purchases, payments])
+def test_memory_can_change(paid: Any, options: dict[str, Any], later: dict[str, Any], tmp_path: Path) -> None:
+    y, x = paid(100, 8)
     kinds, after = engine(**options), engine(**later)
     state = load_state(save_state(tmp_path / "state", fed(kinds, y, x), kinds), policy=after)
     n = state.amounts.model.sums[:, 0].sum()
     before = after.expected_means(state, x[0])
-    state = fed(after, np.array([7.7]), x[:1], 1, state)
+    state = fed(after, np.array([y[y > 0].mean()]), x[:1], 1, state)
     assert state.amounts.model.sums[:, 0].sum() == n + 1
     np.testing.assert_allclose(after.expected_means(state, x[0]), before, rtol=0.35)
     state = fed(after, y, x, 2, state)
@@ -201,8 +284,9 @@ def test_memory_can_change(options: dict[str, Any], later: dict[str, Any], tmp_p
     state.require_sound()
 
 
-def test_a_new_arm_starts_from_what_the_arms_share() -> None:
-    y, x = purchases(300, 9)
+@pytest.mark.parametrize("paid", [purchases, payments])
+def test_a_new_arm_starts_from_what_the_arms_share(paid: Any) -> None:
+    y, x = paid(300, 9)
     kinds = engine()
     state = fed(kinds, y, x)
     state.amounts.weights[:] = 0.0, 1.0
@@ -226,8 +310,9 @@ def test_a_file_of_a_version_without_amounts_goes_on_with_them() -> None:
         load_state(FILES / "kinds-without-amounts.npz", policy=make_policy("nonparametric", 3, 1))
 
 
-def test_a_file_continues_bit_for_bit(tmp_path: Path) -> None:
-    y, x = purchases(80, 11)
+@pytest.mark.parametrize("paid", [purchases, payments])
+def test_a_file_continues_bit_for_bit(paid: Any, tmp_path: Path) -> None:
+    y, x = paid(80, 11)
     kinds = engine()
     state = fed(kinds, y, x)
     loaded = load_state(save_state(tmp_path / "state", state, kinds), policy=kinds)

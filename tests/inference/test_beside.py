@@ -13,7 +13,7 @@ from scipy.special import gammainc
 from polyarm.inference import amounts as amounts_engine
 from polyarm.inference import links as links_engine
 from polyarm.inference import links_grid
-from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState
+from polyarm.inference.amounts import ENOUGH, NEXT_TO_NOTHING, AmountModel, AmountState
 from polyarm.inference.door import copied, equal
 from polyarm.inference.generalized import gamma_shape
 from polyarm.inference.links import DISPERSIONS, MARK_GUESS, LinkModels, LinkState, Reward, is_due
@@ -446,13 +446,16 @@ def test_amounts_end_where_one_is_none() -> None:
     model, rewards = AmountModel(2, 1), paid(20)
     state = counted(model, rewards)
     assert state.model.level[STATUS] == ON
-    for value, status in ((1e-9, ON), (0.0, OFF), (-1.0, OFF)):
+    for value, status in ((1e-9, ON), (0.0, ON), (-1e-9, OFF), (-1.0, OFF)):
         reward = Reward(1, X, value)
         judged = copied(state)
         model.judge(judged, reward, 3.0)
         assert equal(judged, state) == (status == OFF)  # what is no amount tells nothing of amounts
         after = model.learnt(copied(state), reward, 21, np.zeros(1), partial(list, rewards))
         assert after.model.level[STATUS] == status
+        if value == 0.0:  # it counts as next to nothing
+            held = after.model.level[AMOUNT_UNIT] * NEXT_TO_NOTHING
+            assert after.data[1][after.model.sizes[1, sticks.NEXT] - 1, 2] == pytest.approx(held)
         if status == OFF:
             assert equal(after, model.init(OFF))
             assert equal(model.learnt(after, rewards[0], 22, np.zeros(1), partial(list, rewards)), after)

@@ -30,7 +30,7 @@ def learnt(rewards: list[Reward], n_arms: int = 2, shape: float | None = None) -
     """The model of these amounts, begun at once."""
     model = AmountModel(n_arms, 1, fixed_units=True)
     unit = float(np.exp(np.mean([np.log(reward.value) for reward in rewards])))
-    state = model._begun(rewards, 0.0, unit)
+    state = model._begun(rewards, 0.0, unit, 0.5)
     if shape is not None:
         state.model.level[GAMMA_SHAPE] = shape
     return state
@@ -202,7 +202,7 @@ def test_amounts_far_below_their_origin_are_the_same_amounts() -> None:
     other = [Reward(reward.arm, reward.context, 7.0 - 3 * reward.value) for reward in rewards]
     one = learnt(rewards)
     unit = one.model.level[AMOUNT_UNIT]
-    two = AmountModel(2, 1, fixed_units=True)._begun(other, 7.0, -3 * unit)
+    two = AmountModel(2, 1, fixed_units=True)._begun(other, 7.0, -3 * unit, 0.5)
     np.testing.assert_allclose(one.model.fits, two.model.fits, rtol=1e-9, atol=1e-12)
     a, b = np.zeros((2, 2)), np.zeros((2, 2))
     for state, out in ((one, a), (two, b)):

@@ -6,6 +6,7 @@ from polyarm.environments.clicks import Clicks, Rates
 from polyarm.environments.counts import Counts
 from polyarm.environments.disguises import Rounded, Shifted, WildStart
 from polyarm.environments.drift import Drift
+from polyarm.environments.durations import Durations
 from polyarm.environments.exponential import ExponentialBandit
 from polyarm.environments.full_feedback import FullFeedback, from_columns, from_file
 from polyarm.environments.gaussian import StaticGaussian
@@ -31,6 +32,7 @@ __all__ = [
     "Component",
     "Counts",
     "Drift",
+    "Durations",
     "ExponentialBandit",
     "FullFeedback",
     "GenerativeBandit",

@@ -1,9 +1,10 @@
-"""Scenarios for every kind of reward: clicks, revenue with zeros, counts, ratings, noise of several shapes."""
+"""Scenarios for every kind of reward: clicks, revenue with zeros, durations, counts, ratings, kinds of noise."""
 
 from typing import TypeAlias
 
 from polyarm.environments.clicks import Clicks, Rates
 from polyarm.environments.counts import Counts
+from polyarm.environments.durations import Durations
 from polyarm.environments.laplace import LinearLaplace
 from polyarm.environments.purchases import Purchases, Refunds
 from polyarm.environments.ratings import Ratings
@@ -32,6 +33,11 @@ REWARDS: dict[str, Settings] = {
         "fee": (Purchases(rate=0.4, fee=5.0), 2000),
     },
     "refunds": {"": (Refunds(), 2000)},
+    "durations": {
+        "": (Durations(), 1500),
+        "weibull": (Durations(law="weibull"), 1500),
+        "log-normal": (Durations(law="log-normal"), 1500),
+    },
     "counts": {"": (Counts(), 1500), "overdispersed": (Counts(dispersion=0.5), 1500)},
     "ratings": {"": (Ratings(), 1500)},
     "laplace": {"6-arms": (LinearLaplace(6), 1500), "20-arms": (LinearLaplace(20), 1500)},

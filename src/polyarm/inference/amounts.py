@@ -2,7 +2,8 @@
 
 Rewards of no kind are amounts where all of them are above the lowest kind, or all below the highest: what was paid
 beside nothing, a cost beside none.  The model begins with the eighth; the first reward on the other side ends it until
-the kinds change.
+the kinds change.  Where there are no kinds at all, rewards are amounts when none is below 0, or none above, and they
+are of so many sizes that a few lines cannot follow their mean: `are_amounts`, asked after 8, 16, 32, ... of them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,11 @@ from polyarm.types import Array, Rng
 ENOUGH = 8  # amounts that it begins with
 PASSES = 8  # over all amounts when it begins
 HYPERPRIOR = np.array([3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0])  # as that of counts: see links.HYPERPRIORS
+NOTHING_PAID = np.zeros(1)  # what rewards without kinds are amounts beside
+SIZES, DOUBT = 2.2, 4.0  # n rewards are amounts from exp(SIZES + DOUBT / sqrt(n)) between their quartiles on
+ROUNDING = 1e-12  # share of the largest amount below which one that was counted from elsewhere may be nothing
+NEXT_TO_NOTHING = 1e-3  # of a typical amount: what an amount of nothing counts as
+TRUST = 0.9  # weight that it begins with where there are no kinds: that lines hardly do is known by then
 SLICES = 32  # values that stand for a gamma distribution where an objective is asked for
 
 
@@ -78,7 +84,7 @@ class AmountModel:
 
     def judge(self, state: AmountState, reward: Reward, base: float) -> None:
         """Weigh the models by their predictions of an amount's mean, the other's being `base`; in place."""
-        if amount(state.model.level, reward.value) > 0.0:
+        if amount(state.model.level, reward.value) >= 0.0:
             trusted(kernels.judge)(state.model, state.weights, reward.arm, reward.context, reward.value, base)
 
     def learnt(
@@ -89,21 +95,22 @@ class AmountModel:
         if status == OFF or (status == WAITING and n < ENOUGH):
             return state
         if status == WAITING:
-            rewards = list(kept())
+            rewards = list(kept()) or [reward]  # the others have just faded
             side = side_of([each.value for each in rewards], values)
-            state = self.init(OFF) if side is None else self._begun(rewards, *side)
-        elif amount(state.model.level, reward.value) > 0.0:
+            known = TRUST if values is NOTHING_PAID else 0.5
+            state = self.init(OFF) if side is None else self._begun(rewards, *side, known)
+        elif amount(state.model.level, reward.value) >= 0.0:
             state = self._followed(state, reward, n)
         else:
             state = self.init(OFF)
         whole = all_finite(state.model.fits, state.model.sums, state.weights, state.model.level)
         return state if whole else self.init(OFF)
 
-    def _begun(self, rewards: list[Reward], origin: float, unit: float) -> AmountState:
-        """State of a model that has learnt some amounts at once; neither model is preferred."""
+    def _begun(self, rewards: list[Reward], origin: float, unit: float, weight: float) -> AmountState:
+        """State of a model that has learnt some amounts at once, and has that weight beside the other."""
         state = self.init(ON)
         state.model.level[ORIGIN], state.model.level[AMOUNT_UNIT] = origin, unit
-        state.weights[:] = 0.5
+        state.weights[:] = 1.0 - weight, weight
         kernels.fit_all(state.model)
         for reward in rewards:
             state = self._taken_in(state, reward)
@@ -133,7 +140,10 @@ class AmountModel:
         if not self.fixed_units:
             columns_of.observe(model.columns, reward.context)
         data = with_room(state.data, model.sizes, a, self.memory)
-        trusted(kernels.add_reward)(model, data[a], a, reward.context, reward.value)
+        value = reward.value
+        if amount(model.level, value) <= 0.0:
+            value = float(model.level[ORIGIN] + NEXT_TO_NOTHING * model.level[AMOUNT_UNIT])
+        trusted(kernels.add_reward)(model, data[a], a, reward.context, value)
         return state._replace(data=data)
 
     def _find_shape(self, state: AmountState) -> None:
@@ -228,15 +238,32 @@ def amount(level: Array, y: Array | float) -> Array:
     return np.asarray((y - level[ORIGIN]) / level[AMOUNT_UNIT])
 
 
-def side_of(amounts: Sequence[float], values: Array) -> tuple[float, float] | None:
-    """Origin and unit of amounts beside those values: a typical amount, below 0 where they are below the origin."""
+def side_of(amounts: Sequence[float] | Array, values: Array) -> tuple[float, float] | None:
+    """Origin and unit of amounts beside those values: a typical amount, below 0 where they are below the origin.
+
+    Amounts may be nothing, or have become so where they were counted from elsewhere and back.
+    """
     y = np.asarray(amounts)
+    nothing = ROUNDING * float(np.abs(y).max())
     for origin, sign in ((float(values.min()), 1.0), (float(values.max()), -1.0)):
         away = sign * (y - origin)
-        if (away > 0).all():
-            unit = float(np.exp(np.log(away).mean()))
+        if (away >= -nothing).all() and (away > nothing).any():
+            unit = float(np.exp(np.log(away[away > nothing]).mean()))
             return origin, sign * unit
     return None
+
+
+def are_amounts(rewards: Array) -> bool:
+    """Whether rewards without kinds are amounts: on one side of 0, the upper quartile of their sizes e^2.2 times the
+    lower one, or more while they are few.  It is 5 times (e^1.6) where they are exponential, 23 times where they are
+    squares of such, and 50 times where they are gamma of shape 0.3.  Where a quarter of them is nothing, that will be a
+    kind.
+    """
+    if side_of(rewards, NOTHING_PAID) is None:
+        return False
+    low, high = np.quantile(np.abs(rewards), (0.25, 0.75))
+    least = ROUNDING * float(np.abs(rewards).max())
+    return bool(low > least and high > low * np.exp(SIZES + DOUBT / np.sqrt(len(rewards))))
 
 
 def gamma_slices(shape: float) -> Array:

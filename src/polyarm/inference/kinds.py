@@ -14,7 +14,7 @@ from polyarm.errors import (
     require_count,
     require_reward,
 )
-from polyarm.inference.amounts import AmountModel, AmountState
+from polyarm.inference.amounts import ENOUGH, NOTHING_PAID, AmountModel, AmountState, are_amounts
 from polyarm.inference.amounts import is_on as is_amounts_on
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import NOTHING, Door
@@ -32,6 +32,7 @@ from polyarm.kernels.links import STATUS, STEP
 from polyarm.kernels.mixture.records import NEXT, ROWS
 from polyarm.kernels.sticks import Sticks
 from polyarm.models import Objective, StudentMixture
+from polyarm.models.amounts import AmountMixture
 from polyarm.models.jumps import JumpMixture
 from polyarm.models.sticks import LogisticSticks
 from polyarm.types import Array, IntArray, Rng
@@ -95,6 +96,21 @@ class KindsState(NamedTuple):
         return ("links", "amounts")
 
 
+def is_plain(state: KindsState) -> bool:
+    """Whether the robust model is the only one."""
+    return len(state.values) == 0 and not is_on(state.links) and not is_amounts_on(state.amounts)
+
+
+def is_looked_at(n: int) -> bool:
+    """Whether rewards without kinds may turn out to be amounts after n of them."""
+    return n >= ENOUGH and n & (n - 1) == 0
+
+
+def some_rewards(rest: RobustState) -> Array:
+    """A sample of the rewards that the robust model has learnt: all of them while they are few."""
+    return np.asarray(rest.reservoir[: rest.n_rewards] + rest.shared.origin)
+
+
 def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
     """The kinds given how often each value was seen and which are kinds already."""
     n, lost, used = float(seen[tallies.N]), float(seen[tallies.LOST]), int(seen[tallies.USED])
@@ -120,8 +136,8 @@ class KindsEngine:
     A kind is a value that holds at least 30 % of the rewards so far and at least 4 of them, or any value seen twice
     while at most three different ones were seen.  When the kinds change, everything is learnt anew from the rewards
     that can still move: all of them, unless `rest` has a memory or a half-life.
-    Where the rest lies on one side of a kind, as what was paid does, a model of amounts beside the robust one predicts
-    its mean too (see amounts).
+    Where the rest lies on one side of a kind, as what was paid does, or rewards without kinds are of many sizes on one
+    side of 0, a model of amounts beside the robust one predicts its mean too (see amounts).
     Beside all of this, rewards on a grid may be counts or marks: models of these, with a link, predict too, and means,
     draws and predictive distributions are those of all models, weighted by how well each has predicted (see links).
     rest     the engine of the robust model, with its memory and half-life, which hold for the sticks too
@@ -247,12 +263,13 @@ class KindsEngine:
     def _with_reward(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         if is_on(state.links):
             self._links.judge(state.links, reward, self._probability(state, reward))
-        if is_amounts_on(state.amounts) and not (state.values == reward.value).any():
+        on = is_amounts_on(state.amounts)
+        if on and not (state.values == reward.value).any():
             base = float(self.rest.moments(state.rest, reward.context)[0, reward.arm])
             self._amounts.judge(state.amounts, reward, base)
         known = state.values
         state = self._with_own(state, reward, rng)
-        if len(state.values) > 0 or len(known) > 0:
+        if len(state.values) > 0 or len(known) > 0 or on or is_looked_at(state.n_rewards):
             state = self._with_amounts(state, reward, known)
         if state.links.models.grid[STATUS] != OFF:
             many = bool(state.seen[tallies.USED] > FEW or state.seen[tallies.LOST] > 0)
@@ -265,10 +282,13 @@ class KindsEngine:
         values = state.values
         if values is not known or state.rest_is != MIXTURE:
             state = state._replace(amounts=self._amounts.init())
-        if state.rest_is != MIXTURE or len(values) == 0 or (values == reward.value).any():
+        if state.rest_is != MIXTURE or (values == reward.value).any():
+            return state
+        if len(values) == 0 and not is_amounts_on(state.amounts) and not are_amounts(some_rewards(state.rest)):
             return state
         kept, n = partial(self._kept_amounts, state), state.rest.n_rewards
-        return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, values, kept))
+        beside = values if len(values) > 0 else NOTHING_PAID
+        return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, beside, kept))
 
     def _kept_amounts(self, state: KindsState) -> list[Reward]:
         return [reward for reward in self._kept(state) if not (state.values == reward.value).any()]
@@ -449,7 +469,7 @@ class KindsEngine:
         return out
 
     def _own_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
-        if len(state.values) == 0:
+        if len(state.values) == 0 and not is_amounts_on(state.amounts):
             return self.rest.draw_means(state.rest, context, n_draws, rng)
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
@@ -497,7 +517,7 @@ class KindsEngine:
         return out
 
     def _own_objectives(self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:
-        if len(state.values) == 0:
+        if len(state.values) == 0 and not is_amounts_on(state.amounts):
             return self.rest.draw_objectives(state.rest, context, objective, n_draws, rng)
         x = require_context(context, self.context_dim)
         shares = np.stack([self.draw_shares(state, x, arm, n_draws, rng) for arm in range(self.n_arms)])
@@ -522,7 +542,7 @@ class KindsEngine:
         """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms)."""
         if state is not self._door.last:
             self._door.check(self, state)
-        if len(state.values) == 0 and not is_on(state.links):
+        if is_plain(state):
             return self.rest.moments(state.rest, context)
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
@@ -558,11 +578,11 @@ class KindsEngine:
 
     def outlook(self, state: KindsState, context: Array) -> tuple[Array, Array]:
         """`moments`, and the noise variance of every arm's rewards beside a typical arm's, (n_arms,): 1 where there are
-        kinds, counts or marks, whose noise is a matter of their mean.
+        kinds, amounts, counts or marks, whose noise is a matter of their mean.
         """
         if state is not self._door.last:
             self._door.check(self, state)
-        if len(state.values) == 0 and not is_on(state.links):
+        if is_plain(state):
             return self.rest.outlook(state.rest, context)
         return self.moments(state, context), self._alike
 
@@ -570,7 +590,7 @@ class KindsEngine:
         """The same in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""
         if state is not self._door.last:
             self._door.check(self, state)
-        if len(state.values) == 0 and not is_on(state.links):
+        if is_plain(state):
             return self.rest.outlook_many(state.rest, contexts)
         return self.moments_many(state, contexts), self._alike
 
@@ -588,6 +608,7 @@ class KindsEngine:
         """Posterior predictive distribution of an arm's next reward in this context, given the state.
 
         With kinds, and with models of counts or marks, it has jumps, whose probabilities are their posterior means.
+        Where amounts are learnt without kinds it is of the same type, without any jump.
         """
         if state is not self._door.last:
             self._door.check(self, state)
@@ -599,17 +620,19 @@ class KindsEngine:
 
     def _own_predictive(self, state: KindsState, context: Array, arm: int) -> StudentMixture | JumpMixture:
         """The predictive distribution without models of counts and marks."""
-        rest = self.rest.predictive(state.rest, context, arm)
-        if len(state.values) == 0:
-            return rest
+        rest: StudentMixture | AmountMixture
+        rest = own = self.rest.predictive(state.rest, context, arm)
         x = require_context(context, self.context_dim)
-        shares = np.empty(len(state.values) + 1)
-        kernels.expected_shares(state.sticks, x, arm, shares)
+        if is_amounts_on(state.amounts):
+            rest = self._amounts.predictive(state.amounts, x, arm, own)
+        elif len(state.values) == 0:
+            return own
+        shares = np.ones(len(state.values) + 1)
+        if len(state.values) > 0:
+            kernels.expected_shares(state.sticks, x, arm, shares)
         if state.rest_is == CONSTANT:
             return JumpMixture(np.append(state.values, state.constant), shares)
-        if not is_amounts_on(state.amounts):
-            return JumpMixture(state.values.copy(), shares[:-1], rest)
-        return JumpMixture(state.values.copy(), shares[:-1], self._amounts.predictive(state.amounts, x, arm, rest))
+        return JumpMixture(state.values.copy(), shares[:-1], rest)
 
     def draw_densities(self, state: KindsState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of the density of an arm's reward at the grid's points, (n_draws, len(grid)).
