@@ -276,8 +276,14 @@ class Runs(NamedTuple):
         return f"{short(values.mean())} ± {short(spread)}"
 
     @property
-    def locked(self) -> float:
-        return float(np.mean([share < 0.5 for share in self.late.values()]))
+    def locked(self) -> str:
+        return f"{100 * float(np.mean([share < 0.5 for share in self.late.values()])):.1f} %"
+
+    @property
+    def tail(self) -> tuple[str, str, str]:
+        """Median, 95th percentile and worst regret."""
+        values = self.values
+        return short(float(np.median(values))), short(float(np.quantile(values, 0.95))), short(float(values.max()))
 
 
 def collect(rows: list[Row], seed: int) -> dict[str, dict[str, Runs]]:
@@ -377,10 +383,7 @@ def tails(found: dict[str, dict[str, Runs]]) -> None:
     """Medians and bad runs: ours, and the best specialist's under the same rule."""
 
     def cells(runs: Runs | None) -> tuple[str, ...]:
-        if runs is None:
-            return ("-",) * 4
-        median, high = np.quantile(runs.values, [0.5, 0.95])
-        return short(median), short(high), short(float(runs.values.max())), f"{100 * runs.locked:.1f} %"
+        return ("-",) * 4 if runs is None else (*runs.tail, runs.locked)
 
     rows = []
     for name, plan in PLANS.items():
@@ -399,11 +402,10 @@ def details(found: dict[str, dict[str, Runs]]) -> None:
     rows = []
     for name, policies in found.items():
         for policy, runs in policies.items():
-            values = runs.values
+            median, high, top = runs.tail
             worst = max(runs.regret, key=lambda r: runs.regret[r])
-            median, high = np.quantile(values, [0.5, 0.95])
-            tail = (short(median), short(high), f"{short(values.max())} ({worst})", f"{100 * runs.locked:.1f} %")
-            rows.append((name, f"`{policy}`", str(len(values)), runs.mean, *tail, f"{runs.cost:.0f}"))
+            tail = median, high, f"{top} ({worst})", runs.locked
+            rows.append((name, f"`{policy}`", str(len(runs.regret)), runs.mean, *tail, f"{runs.cost:.0f}"))
     print("### Every policy\n")
     table(heads, rows)
 
@@ -416,9 +418,8 @@ def disguises(found: dict[str, dict[str, Runs]]) -> None:
         for name in names:
             runs = found.get(name, {}).get(OURS)
             if plain and runs:
-                high, top = float(np.quantile(runs.values, 0.95)), float(runs.values.max())
-                tail = short(high), short(top), f"{100 * runs.locked:.1f} %"
-                rows.append((name, str(len(runs.regret)), runs.mean, *tail, difference(runs, plain)))
+                _, high, top = runs.tail
+                rows.append((name, str(len(runs.regret)), runs.mean, high, top, runs.locked, difference(runs, plain)))
     print("### Disguises\n")
     table(("scenario", "R", "mean ± se", "p95", "worst", "locked in", "minus the clean case (95 % CI)"), rows)
 
@@ -431,7 +432,7 @@ def tagged(found: dict[str, dict[str, Runs]]) -> None:
             now = policies.get(label.partition("@")[0])
             if "@" in label and now:
                 n = str(len(now.regret.keys() & runs.regret.keys()))
-                locked = f"{100 * runs.locked:.1f} %", f"{100 * now.locked:.1f} %"
+                locked = runs.locked, now.locked
                 rows.append((name, f"`{label}`", n, runs.mean, now.mean, *locked, difference(now, runs)))
     if rows:
         print("### Before and now\n")

@@ -30,7 +30,7 @@ from polyarm.types import Array, Rng
 ENOUGH = 8  # amounts that it begins with
 PASSES = 8  # over all amounts when it begins
 HYPERPRIOR = np.array([3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0])  # as that of counts: see links.HYPERPRIORS
-NOTHING_PAID = np.zeros(1)  # what rewards without kinds are amounts beside
+NO_VALUES = np.empty(0)  # where there are no kinds
 SIZES, DOUBT = 2.2, 4.0  # n rewards are amounts from exp(SIZES + DOUBT / sqrt(n)) between their quartiles on
 ROUNDING = 1e-12  # share of the largest amount below which one that was counted from elsewhere may be nothing
 NEXT_TO_NOTHING = 1e-3  # of a typical amount: what an amount of nothing counts as
@@ -97,8 +97,8 @@ class AmountModel:
         if status == WAITING:
             rewards = list(kept()) or [reward]  # the others have just faded
             side = side_of([each.value for each in rewards], values)
-            known = TRUST if values is NOTHING_PAID else 0.5
-            state = self.init(OFF) if side is None else self._begun(rewards, *side, known)
+            weight = 0.5 if len(values) > 0 else TRUST
+            state = self.init(OFF) if side is None else self._begun(rewards, *side, weight)
         elif amount(state.model.level, reward.value) >= 0.0:
             state = self._followed(state, reward, n)
         else:
@@ -239,13 +239,15 @@ def amount(level: Array, y: Array | float) -> Array:
 
 
 def side_of(amounts: Sequence[float] | Array, values: Array) -> tuple[float, float] | None:
-    """Origin and unit of amounts beside those values: a typical amount, below 0 where they are below the origin.
+    """Origin and unit of amounts beside those values, or beside 0 without any: a typical amount, below 0 where they are
+    below the origin.
 
     Amounts may be nothing, or have become so where they were counted from elsewhere and back.
     """
     y = np.asarray(amounts)
     nothing = ROUNDING * float(np.abs(y).max())
-    for origin, sign in ((float(values.min()), 1.0), (float(values.max()), -1.0)):
+    lowest, highest = (float(values.min()), float(values.max())) if len(values) > 0 else (0.0, 0.0)
+    for origin, sign in ((lowest, 1.0), (highest, -1.0)):
         away = sign * (y - origin)
         if (away >= -nothing).all() and (away > nothing).any():
             unit = float(np.exp(np.log(away[away > nothing]).mean()))
@@ -259,7 +261,7 @@ def are_amounts(rewards: Array) -> bool:
     squares of such, and 50 times where they are gamma of shape 0.3.  Where a quarter of them is nothing, that will be a
     kind.
     """
-    if side_of(rewards, NOTHING_PAID) is None:
+    if side_of(rewards, NO_VALUES) is None:
         return False
     low, high = np.quantile(np.abs(rewards), (0.25, 0.75))
     least = ROUNDING * float(np.abs(rewards).max())

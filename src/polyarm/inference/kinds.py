@@ -14,7 +14,7 @@ from polyarm.errors import (
     require_count,
     require_reward,
 )
-from polyarm.inference.amounts import ENOUGH, NOTHING_PAID, AmountModel, AmountState, are_amounts
+from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState, are_amounts
 from polyarm.inference.amounts import is_on as is_amounts_on
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import NOTHING, Door
@@ -287,8 +287,7 @@ class KindsEngine:
         if len(values) == 0 and not is_amounts_on(state.amounts) and not are_amounts(some_rewards(state.rest)):
             return state
         kept, n = partial(self._kept_amounts, state), state.rest.n_rewards
-        beside = values if len(values) > 0 else NOTHING_PAID
-        return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, beside, kept))
+        return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, values, kept))
 
     def _kept_amounts(self, state: KindsState) -> list[Reward]:
         return [reward for reward in self._kept(state) if not (state.values == reward.value).any()]
