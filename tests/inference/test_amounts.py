@@ -46,7 +46,9 @@ def test_the_model_begins_with_the_eighth_amount_and_its_mean_is_on_a_curve() ->
     kinds = engine()
     first = int(np.flatnonzero(np.cumsum(y > 0) == 8)[0])
     assert status(fed(kinds, y[:first], x[:first])) == WAITING
-    assert status(fed(kinds, y[: first + 1], x[: first + 1])) == ON
+    begun = fed(kinds, y[: first + 1], x[: first + 1])
+    assert status(begun) == ON
+    np.testing.assert_array_equal(begun.amounts.weights, 0.5)
     state = fed(kinds, y, x)
     assert state.amounts.weights[1] > 0.9
     for at in (-1.5, 0.0, 1.5):
