@@ -84,7 +84,7 @@ def test_a_large_reward_that_cannot_be_learnt_leaves_the_state_as_it_was(monkeyp
     state = after(ROBUST, 32)  # the rows are full: an update makes new ones
     before = bits(state)
     monkeypatch.setattr(robust, "mended", unmendable)
-    monkeypatch.setattr(RobustEngine, "_add_and_move", lambda engine, state, *_: (state, False))
+    monkeypatch.setattr(RobustEngine, "_move", lambda engine, state, *_: (state, False))
     with pytest.raises(NumericalFailure, match="reward must be one whose sums are finite, got 1e"):
         ROBUST.update(state, X, 0, 1e50, np.random.default_rng(0))
     assert bits(state) == before
@@ -265,7 +265,7 @@ def test_a_large_reward_that_the_rest_cannot_learn_leaves_every_kind_as_it_was(
     assert (len(state.values) > 0) == clicks
     before = bits(state)
     monkeypatch.setattr(robust, "mended", unmendable)
-    monkeypatch.setattr(RobustEngine, "_add_and_move", lambda engine, state, *_: (state, False))
+    monkeypatch.setattr(RobustEngine, "_move", lambda engine, state, *_: (state, False))
     with pytest.raises(NumericalFailure, match="reward must be one whose sums are finite, got 1e"):
         engine.update(state, X, 0, 1e50, rng)
     assert bits(state) == before

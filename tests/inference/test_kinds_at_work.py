@@ -65,23 +65,28 @@ def test_the_past_fades_once_in_every_part(listen: Listen, kind: str, memory: in
     assert on == (kind == "purchases")
 
 
+def rounds(calls: list[tuple[Any, Any]]) -> list[tuple[int, int]]:
+    """Arms whose rewards moved though none came in, and how often."""
+    moved = [arguments for arguments, _ in calls if arguments[4] == robust.MOVE_HERE]
+    return [(reward.arm, n_moves[0]) for _, reward, _, _, _, n_moves, _ in moved if reward.other == reward.arm]
+
+
 def test_other_kinds_are_learnt_with_less_work_where_rewards_are_many(listen: Listen) -> None:
-    calls, moves = listen(robust, "update"), listen(robust, "random_moves")
+    calls = listen(robust, "update")
     for n, work in ((64, (8, 4)), (65, (4, 0))):
         kinds, rng = engine(), np.random.default_rng(0)
         rewards = [Reward(k % 2, rng.standard_normal(1), float(k + rng.random())) for k in range(n)]
         zeros = [Reward(k % 2, X, 0.0) for k in range(3)]
         calls.clear()
-        moves.clear()
         rest = kinds._rest_of([*rewards, *zeros], Found((0.0,), MIXTURE, 0.0), rng)
         assert rest.n_rewards == n  # what is of a kind is none of the rest's
         assert {arguments[5] for arguments, _ in calls if arguments[4] == robust.UNITS} == {work}
-        assert [arguments[2:4] for arguments, _ in moves if arguments[3] == 8] == [(0, 8), (1, 8)]  # one more round
+        assert [arm for arm, n_moves in rounds(calls) if n_moves == 8] == [0, 1]  # one more round
     for rest_is in (UNKNOWN, CONSTANT):
         assert kinds._rest_of(rewards, Found((0.0,), rest_is, 0.0), rng).n_rewards == 0
-    moves.clear()
+    calls.clear()
     assert kinds._rest_of(zeros, Found((0.0,), MIXTURE, 0.0), rng).n_rewards == 0
-    assert moves == []
+    assert calls == []
 
 
 def test_rewards_of_all_arms_are_told_in_turn() -> None:
@@ -203,19 +208,19 @@ def test_sticks_begin_in_the_middle_of_their_prior() -> None:
 @pytest.mark.parametrize("kind", ["continuous", "clicks", "purchases"])
 def test_another_round_moves_every_arm(listen: Listen, kind: str) -> None:
     """Rewards of the rest where there is one, sticks where there are kinds."""
-    moves, redraws, visits = listen(robust, "random_moves"), listen(robust, "redraw"), listen(sticks, "visits")
+    updates, visits = listen(robust, "update"), listen(sticks, "visits")
     kinds, rng = engine(3), np.random.default_rng(0)
     state = kinds.init()
     for n in range(30):
         smooth = float(np.exp(rng.standard_normal()))
         y = {"continuous": smooth, "clicks": float(n % 3 == 0), "purchases": smooth if n % 2 else 0.0}[kind]
         state = kinds.update(state, rng.standard_normal(1), n % 3, y, rng)
-    for calls in (moves, redraws, visits):
+    for calls in (updates, visits):
         calls.clear()
     kinds.refresh(state, rng)
     rest = kind != "clicks"
-    assert [arguments[2:4] for arguments, _ in moves] == [(arm, 8) for arm in range(3) if rest]
-    assert [arguments[1] for arguments, _ in redraws] == [arm for arm in range(3) if rest]
+    assert rounds(updates) == [(arm, 8) for arm in range(3) if rest]
+    assert len(updates) == (3 if rest else 0)
     wanted = [] if kind == "continuous" else [(arm, 32, 1) for arm in range(3)]
     assert [arguments[2:5] for arguments, _ in visits] == wanted
 

@@ -11,7 +11,6 @@ from scipy import stats
 from polyarm.errors import InvalidArgument
 from polyarm.inference import RobustEngine, RobustState, load_state, save_state
 from polyarm.inference.door import copied
-from polyarm.inference.robust import posterior
 from polyarm.kernels._jit import plain, rng_handle
 from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.robust import predict, update
@@ -96,7 +95,7 @@ def test_components_in_a_context_equal_dense_algebra(shared_centre: bool) -> Non
     for arm in range(2):
         K = state.sizes[arm, 0]
         out = np.empty((3, K + 1))
-        predict.describe_components(*posterior(state), x, arm, out)
+        predict.describe_components(engine._books(state), x, arm, out)
         mean, covariance = dense_posterior(state, arm)
         for k in range(K):
             part = slice(3 * (k + 1), 3 * (k + 2))
@@ -126,7 +125,7 @@ def test_counts_in_a_context_are_those_of_the_definition(place_scale: float) -> 
     for x in (np.array([0.4, -1.2]), np.array([3.0, 2.0]), np.zeros(2)):
         for arm in range(2):
             out = np.empty((3, state.sizes[arm, 0] + 1))
-            predict.describe_components(*posterior(state), x, arm, out)
+            predict.describe_components(engine._books(state), x, arm, out)
             np.testing.assert_allclose(out[0] / out[0].sum(), shares_at(state, arm, x), rtol=1e-8)
             if place_scale == 0:
                 assert out[0].sum() == state.sizes[arm, 1] + state.shared.concentration
@@ -138,7 +137,7 @@ def test_the_size_of_the_weights_answers_for_places_that_are_not_known() -> None
     state = played(engine, 400)
     x, tau, K = np.array([0.8, -0.5]), 0.05, int(state.sizes[0, 0])
     out = np.empty((3, K + 1))
-    predict.describe_components(*posterior(state), x, 0, out)
+    predict.describe_components(engine._books(state), x, 0, out)
     seats, X = state.labels[0, 1][state.seats[0][:400]], state.data[0][:400, :2]
     centre, variance = state.features.mean[:2], 1 / state.features.precision[:2]
     weights = rng.dirichlet([*np.bincount(seats, minlength=K), state.shared.concentration], 40_000)
@@ -188,7 +187,7 @@ def test_draws_of_the_mean_are_those_of_a_brute_force_reference() -> None:
     joint = rng.multivariate_normal(mean, covariance, n_draws) @ np.kron(np.eye(K + 1), f[:, None])
     gamma = state.shared.concentration
     out = np.empty((3, K + 1))
-    predict.describe_components(*posterior(state), x, 0, out)
+    predict.describe_components(engine._books(state), x, 0, out)
     weights = rng.dirichlet(out[0], n_draws)
     sticks = rng.beta(1, gamma, (n_draws, 60))
     parts = sticks * np.cumprod(np.column_stack([np.ones(n_draws), 1 - sticks[:, :-1]]), axis=1)
@@ -256,8 +255,8 @@ def test_compiled_equals_plain(dim: int) -> None:
         np.testing.assert_allclose(quick, readable, rtol=1e-9, atol=1e-12)
     x = np.ones(dim)
     quick, readable = np.empty((5, 2)), np.empty((5, 2))
-    predict.draw_means(*posterior(fast), x, quick, rng_handle(a))
-    plain(predict.draw_means)(*posterior(fast), x, readable, b)
+    predict.draw_means(engine._books(fast), x, quick, rng_handle(a))
+    plain(predict.draw_means)(engine._books(fast), x, readable, b)
     np.testing.assert_allclose(quick, readable, rtol=1e-9)
 
 

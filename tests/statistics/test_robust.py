@@ -82,6 +82,13 @@ def exact_partitions(engine: RobustEngine, X: Array, y: Array, n_nodes: int = 20
     return {labels: float(np.exp(value - total)) for labels, value in logs.items()}
 
 
+def redraw(engine: RobustEngine, state: RobustState, rng: Rng) -> None:
+    """Draw arm 0 again, and what the arms share, and move no reward."""
+    rewards, nothing = Rewards(state.data[0], state.seats[0]), update.Reward(0, 0, np.zeros(engine.context_dim), 0.0)
+    books = engine._books(state)
+    update.update(books, nothing, rewards, rewards, update.MOVE_HERE, (0, 0), rng_handle(rng))
+
+
 def visited_partitions(
     engine: RobustEngine, X: Array, y: Array, n_rounds: int, moves: Callable[..., int] | None = None
 ) -> dict[tuple[int, ...], float]:
@@ -96,7 +103,7 @@ def visited_partitions(
         else:
             books = engine._books(state)
             moves(books, Rewards(state.data[0], state.seats[0]), 0, engine.moves, rng)
-            update.redraw(books, 0, rng_handle(rng))
+            redraw(engine, state, rng)
         key = reference.canonical(engine.assignments(state, 0))
         shares[key] = shares.get(key, 0.0) + 1 / n_rounds
     return shares
@@ -277,7 +284,7 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
             state.shared.n_steps = 65.0  # a step that draws no scales without slopes, which refreshes every arm
             state = engine.random_moves(state, 1, engine.moves, rng)
             state = engine.random_moves(state, 0, engine.moves, rng)
-            update.redraw(engine._books(state), 0, rng_handle(rng))
+            redraw(engine, state, rng)
         else:
             state = engine.refresh(state, rng)
         redraw_rewards(state, engine, rng)

@@ -44,7 +44,7 @@ from polyarm.kernels.robust.records import (
 )
 from polyarm.kernels.robust.shared import set_variances
 from polyarm.kernels.robust.units import BEGIN_AGAIN, RESERVOIR
-from polyarm.kernels.robust.update import ADD, DONE, FAILED, UNITS, Reward
+from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, UNITS, Reward
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.robust import RobustMixture
 from polyarm.renaming import renamed
@@ -94,11 +94,6 @@ class RobustState(NamedTuple):
     def growing_axes() -> dict[str, tuple[int, ...]]:
         """Axes that grow: components and rewards."""
         return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
-
-
-def posterior(state: RobustState) -> tuple[Array, IntArray, Array, Array, Array]:
-    """What a state knows of the arms' means, as kernels take it."""
-    return state.tables, state.sizes, state.centres, state.hyper, state.columns
 
 
 def hyperprior_of(model: RobustMixture, fixed_units: bool, half_life: float | None = None) -> Array:
@@ -245,7 +240,7 @@ class RobustEngine:
         other = state.n_rewards % self.n_arms
         if other == arm:
             other = (other + 1) % self.n_arms
-        state, finite = self._add_and_move(state, Reward(arm, other, context, reward), rng)
+        state, finite = self._move(state, Reward(arm, other, context, reward), UNITS, rng)
         if not finite and not mended(state, self.init(), self._books(state)):
             give_up(given, backup, reward)
         self._door.last = state = state.counted()
@@ -254,11 +249,11 @@ class RobustEngine:
             self.fade(state, share)
         return state
 
-    def _add_and_move(self, state: RobustState, reward: Reward, rng: Rng) -> tuple[RobustState, bool]:
-        """State with the reward, and whether its numbers are finite."""
+    def _move(self, state: RobustState, reward: Reward, stage: int, rng: Rng) -> tuple[RobustState, bool]:
+        """State after an update from a stage on, and whether its numbers are finite."""
         a, b = reward.arm, reward.other
         here, there = Rewards(state.data[a], state.seats[a]), Rewards(state.data[b], state.seats[b])
-        stage, left, handle = UNITS, self.moves, rng_handle(rng)
+        left, handle = self.moves, rng_handle(rng)
         while stage not in (DONE, FAILED):
             n_moves = (left, self.other_arm_moves)
             books = self._books(state)
@@ -270,8 +265,9 @@ class RobustEngine:
         return state, stage == DONE
 
     def _books(self, state: RobustState) -> Books:
-        tables, slots, sizes, centres, shared, features, reservoir, *_ = state
-        return Books(tables, slots, sizes, centres, shared, features, reservoir, self._hyperprior)
+        components, features = state.tables, state.columns
+        shared, sample = state.hyper, state.reservoir
+        return Books(components, state.labels, state.sizes, state.centres, shared, features, sample, self._hyperprior)
 
     def _with_room(self, state: RobustState, arm: int) -> RobustState:
         if state.sizes.item(arm, NEXT) == len(state.seats[arm]):
@@ -321,10 +317,15 @@ class RobustEngine:
 
     def refresh(self, state: RobustState, rng: Rng) -> RobustState:
         """State after another round of moves in every arm and of draws of all that is shared."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = NOTHING
+        nowhere = np.zeros(self.context_dim)
         for arm in range(self.n_arms):
-            state = self.random_moves(state, arm, self.moves, rng)
-            if not kernels.redraw(self._books(state), arm, rng_handle(rng)):
+            state, finite = self._move(state, Reward(arm, arm, nowhere, 0.0), MOVE_HERE, rng)
+            if not finite:
                 mended(state, self.init(), self._books(state))
+        self._door.last = state
         return state
 
     def draw_means(self, state: RobustState, context: Array, n_draws: int, rng: Rng) -> Array:
@@ -333,7 +334,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out = np.empty((require_count(n_draws, "n_draws"), self.n_arms))
-        predict.draw_means(*posterior(state), x, out, rng_handle(rng))
+        trusted(predict.draw_means)(self._books(state), x, out, rng_handle(rng))
         return out
 
     def moments(self, state: RobustState, context: Array) -> Array:
@@ -352,7 +353,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out, noise = np.empty((2, self.n_arms)), np.empty(self.n_arms)
-        trusted(predict.outlook)(*posterior(state), x, out, noise)
+        trusted(predict.outlook)(self._books(state), x, out, noise)
         return out, noise
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:
@@ -361,7 +362,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = require_contexts(contexts, self.context_dim)
         out = np.empty((len(x), 2, self.n_arms))
-        predict.moments_many(*posterior(state), x, out)
+        trusted(predict.moments_many)(self._books(state), x, out)
         return out
 
     def outlook_many(self, state: RobustState, contexts: Array) -> tuple[Array, Array]:
@@ -400,7 +401,7 @@ class RobustEngine:
         a = require_arm(arm, self.n_arms)
         n = int(state.sizes[a, 0])
         parts = np.empty((3, n + 1))
-        predict.describe_components(*posterior(state), x, a, parts)
+        trusted(predict.describe_components)(self._books(state), x, a, parts)
         model = self.model
         shapes = np.array([model.noise_shape, model.wild_shape])[: 2 if model.wild_share else 1]
         counts, location, variance = (np.append(part, np.full(len(shapes) - 1, part[n])) for part in parts)
@@ -418,7 +419,7 @@ class RobustEngine:
         a = require_arm(arm, self.n_arms)
         n, model = int(state.sizes[a, 0]), self.model
         parts = np.empty((3, n + 1))
-        predict.describe_components(*posterior(state), x, a, parts)
+        trusted(predict.describe_components)(self._books(state), x, a, parts)
         counts, location, variance = parts
         origin, noise = float(state.shared.origin), float(state.shared.noise_scale)
         sd = np.sqrt(state.tables[a, VAR, :n] + variance[:n])

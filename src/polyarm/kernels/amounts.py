@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
+from polyarm.kernels.copying import copy_row
 from polyarm.kernels.links import SWITCH, count_in, predictor, share_line, weigh
 from polyarm.kernels.sticks import NEXT, NODES, ROWS, WEIGHTS, go_to_centre, hold_back, unpack
 from polyarm.types import Array, IntArray
@@ -97,7 +98,7 @@ def recount(amounts: Amounts, data: Array, arm: int) -> None:
     """Compute an arm's sums afresh from what is kept and the amounts that can move."""
     D = data.shape[1] - 3
     n = amounts.sums[arm, 0]
-    amounts.sums[arm] = amounts.kept[arm]
+    copy_row(amounts.kept[arm], amounts.sums[arm])
     amounts.sums[arm, 0] = n
     for i in range(amounts.sizes[arm, ROWS]):
         count_in(amounts.sums[arm], data[i], D, data[i, D + 1], data[i, D + 2])
@@ -141,7 +142,7 @@ def add_reward(amounts: Amounts, data: Array, arm: int, x: Array, y: float) -> N
         count_in(amounts.kept[arm], row, D, row[D + 1], row[D + 2])
     amounts.sums[arm, 0] += 1.0
     row[:] = 0.0
-    row[: D - 1] = x
+    copy_row(x, row)
     row[D - 1] = 1.0
     row[D] = y
     amounts.sizes[arm, ROWS] = max(amounts.sizes[arm, ROWS], i + 1)
@@ -150,9 +151,8 @@ def add_reward(amounts: Amounts, data: Array, arm: int, x: Array, y: float) -> N
     amounts.level[HIGHEST] = max(amounts.level[HIGHEST], t)
 
 
-@kernel
 def forget(amounts: Amounts, share: float) -> None:
-    """Let only a share of every arm's past remain, for good."""
+    """Let only a share of every arm's past remain, for good: NumPy does, there is nothing to compile."""
     amounts.sums[:] *= share
     amounts.kept[:] = amounts.sums
     amounts.sizes[:] = 0
@@ -171,7 +171,7 @@ def moments(amounts: Amounts, weights: Array, x: Array, out: Array) -> None:
     """Turn mean and standard deviation of every arm's mean amount, (2, n_arms), into those of a mixture of models."""
     D = amounts.fits.shape[1]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     for arm in range(out.shape[1]):
         base = out[0, arm]
         first, second = 0.0, weights[0] * out[1, arm] * out[1, arm]
@@ -198,7 +198,7 @@ def draw_means(amounts: Amounts, x: Array, out: Array, handle: RngHandle) -> Non
     rng = rng_from(handle)
     D = amounts.fits.shape[1]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     for arm in range(out.shape[1]):
         m, square = predictor(amounts.fits[arm], f, v)
         for draw in range(out.shape[0]):
@@ -210,7 +210,7 @@ def node_means(amounts: Amounts, arm: int, x: Array, out: Array) -> None:
     """Fill out with an arm's mean amounts, in units, at the nodes that its line is integrated over."""
     D = amounts.fits.shape[1]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     m, square = predictor(amounts.fits[arm], f, v)
     for i in range(NODES.shape[0]):
         out[i] = mean_at(amounts, m + math.sqrt(square) * NODES[i])
@@ -221,7 +221,7 @@ def judge(amounts: Amounts, weights: Array, arm: int, x: Array, y: float, base: 
     """Weigh the models by the means that they predicted, base being the other's."""
     D = amounts.fits.shape[1]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     t = (y - amounts.level[ORIGIN]) / amounts.level[AMOUNT_UNIT]
     p = np.empty(2)
     p[0] = (base - amounts.level[ORIGIN]) / amounts.level[AMOUNT_UNIT]

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.copying import copy_row
 from polyarm.kernels.linalg.sqrt_information import leverage, rotate_in
 from polyarm.kernels.objectives import Functional, Parts, worth
 from polyarm.types import Array, IntArray, Mask
@@ -22,7 +23,7 @@ def learn(R: Array, counts: IntArray, arm: int, x: Array, y: float) -> None:
     """Add one reward to an arm."""
     d = x.shape[0]
     row = np.empty(d + 1)
-    row[:d] = x
+    copy_row(x, row)
     row[d] = y
     rotate_in(R[arm], row)
     counts[arm] += 1

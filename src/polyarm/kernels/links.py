@@ -32,6 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
+from polyarm.kernels.copying import copy_row
 from polyarm.kernels.generalized import NODES, WEIGHTS, mark_slope, sigmoid
 from polyarm.kernels.linalg.triangle import solve_lower
 from polyarm.kernels.sticks import AT, HIGH, NEXT, ROWS, SCALE, SHAPE, UNIT, WIDE, go_to_centre, hold_back, unpack
@@ -168,7 +169,7 @@ def recount(links: Links, data: Array, arm: int) -> None:
     D = links.fits.shape[2]
     for family in range(links.fits.shape[1]):
         n = links.sums[arm, family, 0]
-        links.sums[arm, family] = links.kept[arm, family]
+        copy_row(links.kept[arm, family], links.sums[arm, family])
         links.sums[arm, family, 0] = n
         for i in range(links.sizes[arm, ROWS]):
             row = data[i]
@@ -221,16 +222,15 @@ def add_reward(links: Links, data: Array, arm: int, x: Array, y: float) -> None:
             count_in(links.kept[arm, family], row, D, row[D + 1 + family], row[D + 1 + FAMILIES + family])
         links.sums[arm, family, 0] += 1.0
     row[:] = 0.0
-    row[: D - 1] = x
+    copy_row(x, row)
     row[D - 1] = 1.0
     row[D] = y
     links.sizes[arm, ROWS] = max(links.sizes[arm, ROWS], i + 1)
     links.sizes[arm, NEXT] = i + 1
 
 
-@kernel
 def forget(links: Links, share: float) -> None:
-    """Let only a share of every arm's past remain, for good."""
+    """Let only a share of every arm's past remain, for good: NumPy does, there is nothing to compile."""
     links.sums[:] *= share
     links.kept[:] = links.sums
     links.sizes[:] = 0
@@ -305,7 +305,7 @@ def moments(links: Links, weights: Array, x: Array, out: Array) -> None:
     """
     D = links.fits.shape[2]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     for arm in range(out.shape[1]):
         base = out[0, arm]
         first, second = 0.0, weights[0] * out[1, arm] * out[1, arm]
@@ -334,7 +334,7 @@ def draw_predictors(links: Links, family: int, x: Array, out: Array, handle: Rng
     rng = rng_from(handle)
     D = links.fits.shape[2]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     for arm in range(out.shape[1]):
         m, square = predictor(links.fits[arm, family], f, v)
         for draw in range(out.shape[0]):
@@ -386,7 +386,7 @@ def probabilities(links: Links, family: int, arm: int, x: Array, out: Array) -> 
     """Fill out with the predictive probabilities of k = 0, 1, ... in a context."""
     D = links.fits.shape[2]
     f, v, part = np.ones(D), np.empty(D), np.empty(out.shape[0])
-    f[: D - 1] = x
+    copy_row(x, f)
     m, square = predictor(links.fits[arm, family], f, v)
     out[:] = 0.0
     for i in range(NODES.shape[0]):
@@ -419,7 +419,7 @@ def judge(
     """
     D = links.fits.shape[2]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     p, of_values = np.zeros(1 + FAMILIES), np.zeros(values.shape[0])
     p[0] = base
     if lives(links, MARKS):

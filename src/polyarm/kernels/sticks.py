@@ -29,6 +29,7 @@ import numpy as np
 
 from polyarm.kernels import polya_gamma
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
+from polyarm.kernels.copying import copy_row, copy_rows
 from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
 from polyarm.types import Array, IntArray, Rng
 
@@ -360,7 +361,7 @@ def add_reward(sticks: Sticks, data: Array, arm: int, x: Array, y: float, kind: 
         old = int(row[D + 1])
         for j in range(min(old + 1, m)):
             count_in(sticks.kept[arm, j], row, D, 1.0 if old == j else 0.0, row[D + 2 + j], row[D + 2 + m + j])
-    row[: D - 1] = x
+    copy_row(x, row)
     row[D - 1] = 1.0
     row[D] = y
     row[D + 1] = kind
@@ -377,7 +378,7 @@ def add_reward(sticks: Sticks, data: Array, arm: int, x: Array, y: float, kind: 
 def recount(sticks: Sticks, data: Array, arm: int) -> None:
     """Compute an arm's sums afresh from what is kept and the rewards that can move."""
     m, D = sticks.fits.shape[1], sticks.fits.shape[2]
-    sticks.sums[arm] = sticks.kept[arm]
+    copy_rows(sticks.kept[arm], sticks.sums[arm])
     for i in range(sticks.sizes[arm, ROWS]):
         row = data[i]
         kind = int(row[D + 1])
@@ -385,9 +386,8 @@ def recount(sticks: Sticks, data: Array, arm: int) -> None:
             count_in(sticks.sums[arm, j], row, D, 1.0 if kind == j else 0.0, row[D + 2 + j], row[D + 2 + m + j])
 
 
-@kernel
 def forget(sticks: Sticks, share: float) -> None:
-    """Let only a share of every arm's past remain, for good."""
+    """Let only a share of every arm's past remain, for good: NumPy does, there is nothing to compile."""
     sticks.sums[:] *= share
     sticks.kept[:] = sticks.sums
     sticks.sizes[:] = 0
@@ -460,7 +460,7 @@ def moments(sticks: Sticks, x: Array, values: Array, out: Array) -> None:
     """
     m, D = sticks.fits.shape[1], sticks.fits.shape[2]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     for arm in range(out.shape[1]):
         mean = out[0, arm] - values[0]
         square = mean * mean + out[1, arm] * out[1, arm]
@@ -489,7 +489,7 @@ def draw_shares(sticks: Sticks, x: Array, arm: int, out: Array, handle: RngHandl
     rng = rng_from(handle)
     m, D = sticks.fits.shape[1], sticks.fits.shape[2]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     for draw in range(out.shape[0]):
         out[draw, m] = 1.0
     for j in range(m):
@@ -505,7 +505,7 @@ def expected_shares(sticks: Sticks, x: Array, arm: int, out: Array) -> None:
     """Fill out (m + 1,) with the expected probabilities of an arm's kinds in this context."""
     m, D = sticks.fits.shape[1], sticks.fits.shape[2]
     f, v = np.ones(D), np.empty(D)
-    f[: D - 1] = x
+    copy_row(x, f)
     left = 1.0
     for j in range(m):
         centre, sd = log_odds(sticks, arm, j, f, v)

@@ -11,6 +11,7 @@ import numpy as np
 
 from polyarm.kernels._jit import RngHandle, kernel, rng_from
 from polyarm.kernels.conjugate import KNOWN, SCALE, SHAPE
+from polyarm.kernels.copying import copy_rows
 from polyarm.kernels.linalg.sqrt_information import rotate_in
 from polyarm.types import Array
 
@@ -20,7 +21,7 @@ def weigh(rows: Array, prior: Array, R: Array) -> None:
     """Write the information of the prior and of every row at its precision."""
     m = R.shape[0]
     row = np.empty(m)
-    R[:] = prior
+    copy_rows(prior, R)
     for i in range(rows.shape[0]):
         scale = math.sqrt(rows[i, m])
         for j in range(m):

@@ -40,10 +40,7 @@ def test_a_view_is_an_arm_in_a_context(world: World) -> None:
         m, v, _, G, _, _ = located(world, arm)
         found = without_idle_lanes(plain(draws.view_of)(world.arms, arm, x[:2]), len(m))
         parts = np.empty((3, len(m)))
-        books = world.books
-        plain(describe_components)(
-            books.components, books.sizes, books.centres, books.shared, books.features, x[:2], arm, parts
-        )
+        plain(describe_components)(world.books, x[:2], arm, parts)
         np.testing.assert_allclose(found.m, m)
         np.testing.assert_allclose(found.v, v)
         np.testing.assert_allclose(found.c, parts[0])

@@ -123,15 +123,14 @@ def test_every_arm_is_told_from_its_origin_in_its_own_columns(world: World) -> N
     for arm in range(4):
         located(world, arm)
     out, noise = np.empty((2, 4)), np.empty(4)
-    shared = (world.tables, world.sizes, world.centres, world.hyper, world.columns)
-    plain(predict.outlook)(*shared, context, out, noise)
+    plain(predict.outlook)(world.books, context, out, noise)
     alone = np.empty(4)
     plain(relative_noise)(world.tables, world.sizes, D, alone)
     np.testing.assert_array_equal(noise, alone)
     world.shared.tied_sd = 0.0
     for arm in range(4):
         parts = np.empty((3, len(world.known[arm]) + 1))
-        plain(predict.describe_components)(*shared, context, arm, parts)
+        plain(predict.describe_components)(world.books, context, arm, parts)
         view = located(world, arm)
         m, v, _, G, _, _ = view
         np.testing.assert_allclose(parts[1:], [m, v + (G**2).sum(0)])
@@ -141,10 +140,10 @@ def test_every_arm_is_told_from_its_origin_in_its_own_columns(world: World) -> N
 
 def test_tied_rewards_are_distrusted_by_the_number_of_rewards(world: World) -> None:
     moments = np.array([[1.0, 2.0, 3.0, 4.0], [0.1, 0.1, 9.0, 0.1]])
-    plain(predict.inflate_sd_for_ties)(world.posterior, moments)
+    plain(predict.inflate_sd_for_ties)(world.arms, moments)
     np.testing.assert_array_equal(moments[1], [0.1, 0.1, 9.0, 0.1])
     world.shared.tied_sd = 2.0
-    plain(predict.inflate_sd_for_ties)(world.posterior, moments)
+    plain(predict.inflate_sd_for_ties)(world.arms, moments)
     np.testing.assert_allclose(moments, [[1, 2, 3, 4], [2.8 / np.sqrt(8), 2.8, 9.0, 2.8 / np.sqrt(3)]])
 
 
@@ -154,9 +153,8 @@ def test_many_contexts_have_the_moments_of_each(world: World, n: int, intercept:
     for arm, known in enumerate(world.known):
         plain(find_centre)(world.tables[arm], len(known), world.centres[arm], world.features, plain(solver_for)(D))
     contexts = np.random.default_rng(n).standard_normal((n, D - intercept))
-    state = world.tables, world.sizes, world.centres, world.hyper, world.columns
     many, one = np.empty((n, 2, len(world.known))), np.empty((2, len(world.known)))
-    predict.moments_many(*state, contexts, many)
+    predict.moments_many(world.books, contexts, many)
     for context, found in zip(contexts, many, strict=True):
-        predict.outlook(*state, context, one, np.empty(len(world.known)))
+        predict.outlook(world.books, context, one, np.empty(len(world.known)))
         np.testing.assert_array_equal(found, one)

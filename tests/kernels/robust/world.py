@@ -11,17 +11,7 @@ from scipy.special import gamma
 from polyarm.kernels._jit import plain
 from polyarm.kernels.robust import component, records
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR
-from polyarm.kernels.robust.records import (
-    N_FEATURES,
-    N_SHARED,
-    Arms,
-    Books,
-    Features,
-    Hyperprior,
-    Posterior,
-    Room,
-    Shared,
-)
+from polyarm.kernels.robust.records import N_FEATURES, N_SHARED, Arms, Books, Features, Hyperprior, Room, Shared
 from polyarm.kernels.robust.shared import NO_SHARE
 from polyarm.types import Array, IntArray
 
@@ -92,10 +82,6 @@ class World(NamedTuple):
     def arms(self) -> Arms:
         """The same by name."""
         return plain(records.arms_of)(self.books)
-
-    @property
-    def posterior(self) -> Posterior:
-        return Posterior(self.tables, self.sizes, self.centres, self.shared, self.features)
 
     @property
     def room(self) -> Room:

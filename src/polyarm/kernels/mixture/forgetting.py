@@ -5,6 +5,7 @@ R0     square-root information of the prior
 """
 
 from polyarm.kernels._jit import kernel
+from polyarm.kernels.copying import copy_rows
 from polyarm.kernels.linalg.sqrt_information import absorb, fade, n_absorbed
 from polyarm.kernels.mixture.component import DISCOUNT, SHAPE, cache_constants, settle
 from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS, Books, arm_of, close_slot
@@ -25,7 +26,7 @@ def forget(books: Books, arm: int, R0: Array, share: float) -> None:
         R = one.R0[one.label[k]]
         fade(R, R0, share)
         if n_absorbed(R) <= max(FORGOTTEN, one.process[DISCOUNT]):
-            R[:] = R0
+            copy_rows(R0, R)
             close_slot(one.components, one.label, one.slot, size, k)
         else:
             settle(one.components, k, one.prior, R, n_absorbed(R))

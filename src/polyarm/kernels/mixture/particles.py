@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.copying import copy_row, copy_rows
 from polyarm.kernels.linalg.sqrt_information import rotate_in
 from polyarm.kernels.mixture.component import (
     COEF,
@@ -220,7 +221,7 @@ def tidy(cloud: Cloud, H: int, P: int) -> int:
             P -= 1
             if p < P and home[P] >= 0:
                 copy(cloud.components, P, p)
-                cloud.R[p] = cloud.R[P]
+                copy_rows(cloud.R[P], cloud.R[p])
                 cloud.mark[p] = cloud.mark[P]
                 home[P] = p
                 p += 1
@@ -246,7 +247,8 @@ def settle_children(cloud: Cloud, children: Children, H: int, prior: Prior, data
             extend_component(cloud, p, n_used, prior, data, key)
             grown[p] = n_used
             n_used += 1
-        cloud.member[m, : K[i]] = before[i, : K[i]]
+        for slot in range(K[i]):
+            cloud.member[m, slot] = before[i, slot]
         cloud.member[m, j] = grown[p]
         cloud.length[m] = max(K[i], j + 1)
     cloud.size[POOL] = tidy(cloud, H, n_used)
@@ -302,7 +304,7 @@ def draw_means(cloud: Cloud, prior: Prior, x: Array, out: Array, handle: RngHand
         i = draw_particle(cloud.weight, cloud.size[PARTICLES], rng)
         K = cloud.length[i]
         for k in range(K):
-            held[:, k] = T[:, cloud.member[i, k]]
+            copy_row(T[:, cloud.member[i, k]], held[:, k])
         out[draw] = draw_exact(held, K, prior.process, located(held, K, prior.column, x), True, rng)
 
 

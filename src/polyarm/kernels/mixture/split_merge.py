@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.copying import copy_row
 from polyarm.kernels.linalg.sqrt_information import n_absorbed
 from polyarm.kernels.mixture.component import (
     COEF,
@@ -92,8 +93,8 @@ def log_ratio(H: Array, K: int, prior: Array, process: Array, log_q: float) -> f
 def split(arm: Arm, k: int, H: Array, side: IntArray) -> None:
     """Let j's side leave component k for a new one."""
     new = open_slot(arm.components, arm.label, arm.slot, arm.size, arm.prior)
-    arm.components[:, k] = H[:, 0]
-    arm.components[:, new] = H[:, 1]
+    copy_row(H[:, 0], arm.components[:, k])
+    copy_row(H[:, 1], arm.components[:, new])
     for t in range(side.shape[0]):
         if side[t] == 1:
             arm.z[t] = arm.label[new]
@@ -103,7 +104,7 @@ def split(arm: Arm, k: int, H: Array, side: IntArray) -> None:
 def merge(arm: Arm, i: int, j: int, H: Array, side: IntArray) -> None:
     """Let the component of j join that of i."""
     kept, gone = arm.z[i], arm.z[j]
-    arm.components[:, arm.slot[kept]] = H[:, 2]
+    copy_row(H[:, 2], arm.components[:, arm.slot[kept]])
     for t in range(side.shape[0]):
         if side[t] == 1:
             arm.z[t] = kept

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, kernel, rng_from
+from polyarm.kernels.copying import copy_row
 from polyarm.kernels.linalg.sqrt_information import rotate_in
 from polyarm.kernels.mixture.component import (
     COEF,
@@ -133,7 +134,7 @@ def learn(seating: Seating, prior: Prior, x: Array, y: float, most: int, thresho
     T, r, size, data, process = seating.components, seating.r, seating.size, seating.data, prior.process
     d = x.shape[0]
     i = size[REWARDS]
-    data[i, :d] = x
+    copy_row(x, data[i])
     data[i, d] = y
     data[i, d + 1] = prior_log_predictive(prior.column, process[SHAPE], data, i)
     r[i] = 0.0
@@ -143,7 +144,7 @@ def learn(seating: Seating, prior: Prior, x: Array, y: float, most: int, thresho
     share_out(T, prior, data, r, n, i, 1.0)
     for _ in range(min(n_refreshes, n)):
         j = size[TURN] % n
-        own[:] = r[j]
+        copy_row(r[j], own)
         share_out(T, prior, data, r, n, j, -1.0)
         responsibilities(T, process, data, j, own, most, threshold, r[j])
         share_out(T, prior, data, r, n, j, 1.0)
@@ -156,7 +157,7 @@ def gather(T: Array, discount: float, held: Array) -> int:
     K = 0
     for k in range(T.shape[1]):
         if T[COUNT, k] - discount > EMPTY:
-            held[:, K] = T[:, k]
+            copy_row(T[:, k], held[:, K])
             K += 1
     return K
 

@@ -23,9 +23,9 @@ from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import MEAN
 from polyarm.kernels.robust.gating import local_counts
 from polyarm.kernels.robust.noise import relative_noise
-from polyarm.kernels.robust.records import Features, Posterior, posterior_of
+from polyarm.kernels.robust.records import Arms, Books, Features, arms_of, n_features
 from polyarm.kernels.robust.units import with_intercept
-from polyarm.types import Array, IntArray, Rng
+from polyarm.types import Array, Rng
 
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
 MAX_STICKS = 1000
@@ -49,6 +49,12 @@ def blank_view(n: int, D: int) -> View:
     """Room for n components, the unseen among them."""
     rows, more, columns = np.empty((3, whole(n))), np.empty((2, D)), np.zeros((D, whole(n)))
     return View(rows[0], rows[1], rows[2], columns, more[0], more[1])
+
+
+@kernel
+def view_for(arms: Arms) -> View:
+    """Room for every arm's components."""
+    return blank_view(arms.components.shape[2] + 1, n_features(arms))
 
 
 @inlined
@@ -167,79 +173,61 @@ def find_moments(view: View, K: int, gamma: float) -> tuple[float, float]:
 
 
 @inlined
-def look_at(posterior: Posterior, arm: int, view: View) -> None:
+def look_at(arms: Arms, arm: int, view: View) -> None:
     """Write m, v, c and G of an arm for the features of the view."""
-    T, K, features = posterior.components[arm], posterior.sizes[arm, K_USED], posterior.features
-    locate(T, K, posterior.centres[arm], features, view)
-    local_counts(T, K, features, posterior.shared, view.x, view.c)
+    T, K, features = arms.components[arm], arms.sizes[arm, K_USED], arms.features
+    locate(T, K, arms.centres[arm], features, view)
+    local_counts(T, K, features, arms.shared, view.x, view.c)
 
 
 @no_refcount
-def fill_draws(posterior: Posterior, x: Array, view: View, out: Array, rng: Rng) -> None:
+def fill_draws(arms: Arms, x: Array, view: View, out: Array, rng: Rng) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
-    gamma, origin = posterior.shared.concentration, posterior.shared.origin
-    with_intercept(x, posterior.features, view.x)
+    gamma, origin = arms.shared.concentration, arms.shared.origin
+    with_intercept(x, arms.features, view.x)
     for arm in range(out.shape[1]):
-        look_at(posterior, arm, view)
+        look_at(arms, arm, view)
         for draw in range(out.shape[0]):
-            out[draw, arm] = origin + draw_mean(view, posterior.sizes[arm, K_USED], gamma, rng)
+            out[draw, arm] = origin + draw_mean(view, arms.sizes[arm, K_USED], gamma, rng)
 
 
 @no_refcount
-def fill_moments(posterior: Posterior, x: Array, view: View, out: Array) -> None:
+def fill_moments(arms: Arms, x: Array, view: View, out: Array) -> None:
     """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied."""
-    gamma, origin = posterior.shared.concentration, posterior.shared.origin
-    with_intercept(x, posterior.features, view.x)
+    gamma, origin = arms.shared.concentration, arms.shared.origin
+    with_intercept(x, arms.features, view.x)
     for arm in range(out.shape[1]):
-        look_at(posterior, arm, view)
-        mean, sd = find_moments(view, posterior.sizes[arm, K_USED], gamma)
+        look_at(arms, arm, view)
+        mean, sd = find_moments(view, arms.sizes[arm, K_USED], gamma)
         out[0, arm] = origin + mean
         out[1, arm] = sd
-    inflate_sd_for_ties(posterior, out)
+    inflate_sd_for_ties(arms, out)
 
 
 @kernel
-def draw_means(
-    components: Array,
-    sizes: IntArray,
-    centres: Array,
-    shared: Array,
-    features: Array,
-    x: Array,
-    out: Array,
-    handle: RngHandle,
-) -> None:
+def draw_means(books: Books, x: Array, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
-    view = blank_view(components.shape[2] + 1, features.shape[1])
-    fill_draws(posterior_of(components, sizes, centres, shared, features), x, view, out, rng_from(handle))
+    arms = arms_of(books)
+    fill_draws(arms, x, view_for(arms), out, rng_from(handle))
 
 
 @kernel
-def outlook(
-    components: Array,
-    sizes: IntArray,
-    centres: Array,
-    shared: Array,
-    features: Array,
-    x: Array,
-    out: Array,
-    noise: Array,
-) -> None:
+def outlook(books: Books, x: Array, out: Array, noise: Array) -> None:
     """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied, and noise
     (n_arms,) with that of each arm beside a typical arm's.
     """
-    view = blank_view(components.shape[2] + 1, features.shape[1])
-    fill_moments(posterior_of(components, sizes, centres, shared, features), x, view, out)
-    relative_noise(components, sizes, features.shape[1], noise)
+    arms = arms_of(books)
+    fill_moments(arms, x, view_for(arms), out)
+    relative_noise(arms.components, arms.sizes, n_features(arms), noise)
 
 
 @inlined
-def inflate_sd_for_ties(posterior: Posterior, moments: Array) -> None:
+def inflate_sd_for_ties(arms: Arms, moments: Array) -> None:
     """Raise standard deviations to TIE_INFLATION sd / sqrt(n) where rewards are tied, which no density expects."""
-    tied_sd = posterior.shared.tied_sd
+    tied_sd = arms.shared.tied_sd
     if tied_sd > 0.0:
         for arm in range(moments.shape[1]):
-            n = n_held(posterior.components[arm], posterior.sizes[arm, K_USED])
+            n = n_held(arms.components[arm], arms.sizes[arm, K_USED])
             moments[1, arm] = max(moments[1, arm], TIE_INFLATION * tied_sd / math.sqrt(max(n, 1.0)))
 
 
@@ -308,17 +296,15 @@ def solve_lanes(F: Array, g: Array) -> None:
 
 
 @kernel
-def moments_many(
-    components: Array, sizes: IntArray, centres: Array, shared: Array, features: Array, contexts: Array, out: Array
-) -> None:
+def moments_many(books: Books, contexts: Array, out: Array) -> None:
     """Fill out (n, 2, n_arms) with moments in contexts (n, d).
 
     ABREAST contexts go through the matrices together, which is the quicker the wider the processor's registers are; the
     numbers are those of `outlook` to the bit.
     """
-    posterior = posterior_of(components, sizes, centres, shared, features)
-    base, gamma, origin = posterior.features.base, posterior.shared.concentration, posterior.shared.origin
-    n, D, C = contexts.shape[0], features.shape[1], components.shape[2] + 1
+    arms = arms_of(books)
+    base, gamma, origin = arms.features.base, arms.shared.concentration, arms.shared.origin
+    n, D, C = contexts.shape[0], n_features(arms), arms.components.shape[2] + 1
     x, m, v, G = np.empty((D, ABREAST)), np.empty((C, ABREAST)), np.empty((C, ABREAST)), np.empty((C, D, ABREAST))
     view = blank_view(C, D)
     for start in range(0, n, ABREAST):
@@ -328,10 +314,10 @@ def moments_many(
             for i in range(D):
                 x[i, lane] = row[i] - base[i] if i < row.shape[0] else 1.0
         for arm in range(out.shape[2]):
-            T, K, centre = components[arm], sizes[arm, K_USED], centres[arm]
+            T, K, centre = arms.components[arm], arms.sizes[arm, K_USED], arms.centres[arm]
             for k in range(K):
-                locate_lanes(T, k, centre, posterior.features, x, m[k], v[k], G[k])
-            locate_unseen_lanes(centre, posterior.features, x, m[K], v[K], G[K])
+                locate_lanes(T, k, centre, arms.features, x, m[k], v[k], G[k])
+            locate_unseen_lanes(centre, arms.features, x, m[K], v[K], G[K])
             for lane in range(last):
                 for i in range(D):
                     view.x[i] = x[i, lane]
@@ -339,23 +325,21 @@ def moments_many(
                     view.m[k], view.v[k] = m[k, lane], v[k, lane]
                     for i in range(D):
                         view.G[i, k] = G[k, i, lane]
-                local_counts(T, K, posterior.features, posterior.shared, view.x, view.c)
+                local_counts(T, K, arms.features, arms.shared, view.x, view.c)
                 mean, sd = find_moments(view, K, gamma)
                 out[start + lane, 0, arm] = origin + mean
                 out[start + lane, 1, arm] = sd
     for i in range(n):
-        inflate_sd_for_ties(posterior, out[i])
+        inflate_sd_for_ties(arms, out[i])
 
 
 @kernel
-def describe_components(
-    components: Array, sizes: IntArray, centres: Array, shared: Array, features: Array, x: Array, arm: int, out: Array
-) -> None:
+def describe_components(books: Books, x: Array, arm: int, out: Array) -> None:
     """Fill out (3, K + 1) with c, and mean and variance of x'w_k, of every component in use and of an unseen one."""
-    posterior, K = posterior_of(components, sizes, centres, shared, features), sizes[arm, K_USED]
-    view = blank_view(K + 1, features.shape[1])
-    with_intercept(x, posterior.features, view.x)
-    look_at(posterior, arm, view)
+    arms = arms_of(books)
+    view, K = view_for(arms), arms.sizes[arm, K_USED]
+    with_intercept(x, arms.features, view.x)
+    look_at(arms, arm, view)
     for k in range(K + 1):
         out[0, k] = view.c[k]
         out[1, k] = view.m[k]

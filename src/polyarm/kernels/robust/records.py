@@ -108,16 +108,6 @@ class Arms(NamedTuple):
     prior: Hyperprior
 
 
-class Posterior(NamedTuple):
-    """What is known of the arms' means."""
-
-    components: Array
-    sizes: IntArray
-    centres: Array
-    shared: Shared
-    features: Features
-
-
 class Rewards(NamedTuple):
     """An arm's rewards: features and reward of each, (N, D + 1), and the label of its component."""
 
@@ -198,12 +188,6 @@ def arms_of(books: Books) -> Arms:
     """The books, every number by its name."""
     shared, prior = shared_of(books.shared), hyperprior_of(books.hyperprior)
     return Arms(books.components, books.sizes, books.centres, shared, features_of(books.features), prior)
-
-
-@expanded
-def posterior_of(components: Array, sizes: IntArray, centres: Array, shared: Array, features: Array) -> Posterior:
-    """What is known of the arms' means, every number by its name."""
-    return Posterior(components, sizes, centres, shared_of(shared), features_of(features))
 
 
 @expanded

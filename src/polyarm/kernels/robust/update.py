@@ -190,7 +190,7 @@ def add_and_move(
         left = moves_of(other, arms, left, room, rng)
         if left > 0:
             return MOVE_THERE, left
-    redraw_shared(arms, reward.arm, reward.other, is_whole(arms), room, rng)
+    redraw_shared(arms, reward.arm, reward.other, reward.other == reward.arm or is_whole(arms), room, rng)
     return DONE, 0
 
 
@@ -201,7 +201,8 @@ def update(
     """Take a reward in, from the stage that was reached; return the stage reached and the moves left in it.
 
     ADD: rewards or columns must be counted from elsewhere first.  A stage with moves left: an arm has no slot free.
-    Make it so and call again.  FAILED: some number is not finite.
+    Make it so and call again.  FAILED: some number is not finite.  Begun at MOVE_HERE with one arm alone, no reward is
+    taken in: its rewards move, and all that is shared is drawn again.
     """
     rng, arms = rng_from(handle), arms_of(books)
     room, again = room_for(arms), stage != UNITS
@@ -223,14 +224,6 @@ def random_moves(books: Books, rewards: Rewards, arm: int, n_moves: int, handle:
     """Move rewards of an arm; return how many moves are left where no slot was free."""
     arms = arms_of(books)
     return moves_of(arm_of(books, arm, rewards), arms, n_moves, room_for(arms), rng_from(handle))
-
-
-@kernel
-def redraw(books: Books, arm: int, handle: RngHandle) -> bool:
-    """Redraw an arm and what the arms share; tell if all is finite."""
-    arms = arms_of(books)
-    redraw_shared(arms, arm, arm, True, room_for(arms), rng_from(handle))
-    return is_finite(books)
 
 
 @kernel
