@@ -15,7 +15,7 @@ from polyarm.kernels._jit import plain, rng_handle
 from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.robust import predict, update
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
-from polyarm.kernels.robust.records import Rewards
+from polyarm.kernels.robust.records import Rewards, arms_of
 from polyarm.kernels.robust.update import ADD, DEEP, DONE, MANY, UNITS, Reward
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
@@ -462,3 +462,23 @@ def test_components_and_centres_are_exact_between_whole_steps(context: Any, memo
             rows = slice(MEAN, plain(sxx_row)(17))
             moved, exact = state.tables[arm, rows, :K], solved.tables[arm, rows, :K]
             np.testing.assert_allclose(moved, exact, rtol=1e-8, atol=1e-11 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("dim", [2, 16])
+def test_another_round_draws_what_the_arms_share_for_every_arm(dim: int) -> None:
+    """However many columns there are, and though updates draw it now and then only where these are many."""
+    engine = RobustEngine(RobustMixture(4, dim), 4, 2)
+    state = played(engine, 101)
+    assert dim == 2 or not plain(update.is_whole)(plain(arms_of)(engine._books(state)))
+    rng, alone = np.random.default_rng(0), copied(state)
+    for arm in range(4):
+        before = alone.hyper.copy(), alone.features.centre.copy()
+        reward = Reward(arm, arm, np.zeros(dim), 0.0)
+        alone, finite = engine._move(alone, reward, update.MOVE_HERE, rng)
+        assert finite
+        assert alone.n_rewards == state.n_rewards
+        assert (alone.hyper != before[0]).any()
+        assert (alone.features.centre != before[1]).all()
+    again = engine.refresh(copied(state), np.random.default_rng(0))
+    np.testing.assert_array_equal(again.hyper, alone.hyper)
+    np.testing.assert_array_equal(again.tables, alone.tables)
