@@ -10,7 +10,7 @@ from polyarm.kernels._jit import plain
 from polyarm.kernels.mixture.means import room_for
 from polyarm.kernels.objectives import EXPECTATION, UTILITY, Functional, Parts
 from polyarm.kernels.robust import draws
-from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, describe_components
+from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, describe_components, view_of
 from polyarm.types import Array
 from tests.kernels.robust.test_predict import located, without_idle_lanes, x
 from tests.kernels.robust.world import World, make_world
@@ -38,7 +38,7 @@ def drawn(world: World, arm: int, at: View, script: Script) -> tuple[Array, Arra
 def test_a_view_is_an_arm_in_a_context(world: World) -> None:
     for arm in range(4):
         m, v, _, G, _, _ = located(world, arm)
-        found = without_idle_lanes(plain(draws.view_of)(world.arms, arm, x[:2]), len(m))
+        found = without_idle_lanes(plain(view_of)(world.arms, arm, x[:2]), len(m))
         parts = np.empty((3, len(m)))
         plain(describe_components)(world.books, x[:2], arm, parts)
         np.testing.assert_allclose(found.m, m)
@@ -103,7 +103,7 @@ def test_an_arm_whose_every_weight_vanishes_is_all_unseen(world: World) -> None:
 
 
 def test_densities_are_those_of_the_drawn_mixtures(world: World) -> None:
-    at = plain(draws.view_of)(world.arms, 0, x[:2])
+    at = plain(view_of)(world.arms, 0, x[:2])
     normals, gammas, betas = np.linspace(-1, 1.5, 40), [*WEIGHTS, *[1.3] * 5] * 2, [0.9] * 99
     grid, out = np.array([1.0, 2.5, 4.0]), np.zeros((1, 3))
     plain(draws.draw_density)(world.books, 0, x[:2], grid, out, Script(normals, gammas, betas=betas))
@@ -134,7 +134,7 @@ def test_worths_are_those_of_the_drawn_mixtures(world: World, kind: int) -> None
     plain(draws.draw_worths)(world.books, x[:2], Functional(kind, r, 0.0), values, shares, out, script)
     script = Script(normals, gammas, betas=betas)
     for arm in range(4):
-        at = plain(draws.view_of)(world.arms, arm, x[:2])
+        at = plain(view_of)(world.arms, arm, x[:2])
         for draw in range(2):
             weight, mean, variance = drawn(world, arm, at, script)
             value, rest = shares[arm, draw]

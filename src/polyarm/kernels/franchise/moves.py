@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
+from polyarm.kernels.copying import copy_row
 from polyarm.kernels.franchise.books import (
     REWARDS,
     SEEN,
@@ -239,8 +240,7 @@ def learn(franchise: Franchise, arm: int, x: Array, y: float, handle: RngHandle)
     dishes, rewards = franchise.dishes, franchise.rewards
     d, size, data = x.shape[0], dishes.size, rewards.data
     i = size[ROWS]
-    for j in range(d):
-        data[i, j] = x[j]
+    copy_row(x, data[i])
     data[i, d] = y
     data[i, d + 1] = prior_log_predictive(dishes.prior, dishes.process[SHAPE], data, i)
     rewards.arm_of[i] = arm

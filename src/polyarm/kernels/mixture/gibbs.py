@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
+from polyarm.kernels.copying import copy_row
 from polyarm.kernels.linalg.sqrt_information import absorb
 from polyarm.kernels.mixture.component import (
     COEF,
@@ -195,8 +196,7 @@ def add_reward(arm: Arm, x: Array, y: float, room: Room, rng: Rng) -> None:
     d, i = x.shape[0], size[NEXT]
     if i < size[ROWS]:
         absorb(arm.R0[home(arm.R0, arm.z[i])], data[i, : d + 1].copy())
-    for j in range(d):
-        data[i, j] = x[j]
+    copy_row(x, data[i])
     data[i, d] = y
     data[i, d + 1] = prior_log_predictive(arm.prior, arm.process[SHAPE], data, i)
     score(arm, i, room)

@@ -11,19 +11,9 @@ from polyarm.kernels.mixture.means import add_normal, room_for
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.objectives import UTILITY, Functional, Parts, worth
 from polyarm.kernels.robust.component import VAR
-from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, blank_view, look_at
-from polyarm.kernels.robust.records import Arms, Books, arms_of, n_features
-from polyarm.kernels.robust.units import with_intercept
+from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, view_of
+from polyarm.kernels.robust.records import Arms, Books, arms_of
 from polyarm.types import Array, Rng
-
-
-@kernel
-def view_of(arms: Arms, arm: int, x: Array) -> View:
-    """The arm in this context."""
-    view = blank_view(arms.sizes[arm, K_USED] + 1, n_features(arms))
-    with_intercept(x, arms.features, view.x)
-    look_at(arms, arm, view)
-    return view
 
 
 @inlined

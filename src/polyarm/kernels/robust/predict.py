@@ -180,6 +180,15 @@ def look_at(arms: Arms, arm: int, view: View) -> None:
     local_counts(T, K, features, arms.shared, view.x, view.c)
 
 
+@kernel
+def view_of(arms: Arms, arm: int, x: Array) -> View:
+    """The arm in this context."""
+    view = blank_view(arms.sizes[arm, K_USED] + 1, n_features(arms))
+    with_intercept(x, arms.features, view.x)
+    look_at(arms, arm, view)
+    return view
+
+
 @no_refcount
 def fill_draws(arms: Arms, x: Array, view: View, out: Array, rng: Rng) -> None:
     """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
@@ -337,10 +346,8 @@ def moments_many(books: Books, contexts: Array, out: Array) -> None:
 def describe_components(books: Books, x: Array, arm: int, out: Array) -> None:
     """Fill out (3, K + 1) with c, and mean and variance of x'w_k, of every component in use and of an unseen one."""
     arms = arms_of(books)
-    view, K = view_for(arms), arms.sizes[arm, K_USED]
-    with_intercept(x, arms.features, view.x)
-    look_at(arms, arm, view)
-    for k in range(K + 1):
+    view = view_of(arms, arm, x)
+    for k in range(arms.sizes[arm, K_USED] + 1):
         out[0, k] = view.c[k]
         out[1, k] = view.m[k]
         out[2, k] = view.v[k] + squared_length(view.G[:, k])
