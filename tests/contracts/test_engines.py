@@ -8,6 +8,9 @@ import pytest
 
 from polyarm.errors import PolyarmError
 from polyarm.inference import GibbsEngine, load_state, save_state
+from polyarm.kernels._jit import plain
+from polyarm.kernels.robust.common_centre import common_of
+from polyarm.kernels.robust.records import arms_of
 from polyarm.types import AnyEngine
 from tests.contracts.engines import ENGINES, IN_TURN, ROBUST, SHARING, process
 from tests.contracts.states import BAD_ARMS, BAD_CONTEXTS, BAD_REWARDS, bits, fed, position, rewards, suited
@@ -172,13 +175,17 @@ def test_an_added_arm_is_as_if_it_had_been_there_all_along(name: str, engine: An
 
 
 def test_a_robust_arm_starts_from_what_the_arms_share() -> None:
-    """Its mean reward is normal around the centre of all, with the arms' and their components' spread."""
+    """Its mean reward is normal around the centre of all, with the arms' and their components' spread; the centre is
+    known as well as the other arms' rewards tell.
+    """
     engine = ENGINES["robust"](3, 2)
     wider: Any
     wider, state = engine.with_arm(learnt(engine, 200))
     f, shared, known = np.append(X - state.features.base[:2], 1.0), state.shared, state.features
-    centre = shared.origin + f @ known.centre
-    spread = np.sqrt(f**2 @ (known.arm_var + known.part_var / (shared.concentration + 1)))
+    common = common_of(plain(arms_of)(wider._books(state)))
+    centre = shared.origin + f @ (known.centre + common.shift)
+    unknown = np.linalg.solve(np.tril(common.factor), f)
+    spread = np.sqrt(f**2 @ (known.arm_var + known.part_var / (shared.concentration + 1)) + unknown @ unknown)
     np.testing.assert_allclose(wider.moments(state, X)[:, 3], [centre, spread], rtol=1e-9)
 
 

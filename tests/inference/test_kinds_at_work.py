@@ -8,14 +8,17 @@ import pytest
 
 from polyarm.inference import KindsEngine, RobustEngine
 from polyarm.inference import amounts as amounts_engine
+from polyarm.inference import kinds as kinds_engine
 from polyarm.inference import links as links_engine
 from polyarm.inference.amounts import AmountModel
 from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, Found
 from polyarm.inference.links import LinkModels, Reward
-from polyarm.kernels import amounts, links, sticks, tally
+from polyarm.inference.migration import forget_sums
+from polyarm.kernels import sticks, tally
 from polyarm.kernels.amounts import ON, STATUS
 from polyarm.kernels.links import MARKS
 from polyarm.kernels.robust import update as robust
+from polyarm.kernels.sticks import Sticks
 from polyarm.models import LogisticSticks, RobustMixture
 from polyarm.models.objectives import ProbabilityAbove
 from tests.inference.learning import Listen, engine
@@ -29,9 +32,9 @@ def test_the_past_fades_once_in_every_part(listen: Listen, kind: str, memory: in
     """Eight times in a half-life: tally, links, amounts, sticks and the rest, each where it is in use."""
     heard = {
         "tally": listen(tally, "fade"),
-        "links": listen(links, "forget"),
-        "amounts": listen(amounts, "forget"),
-        "sticks": listen(sticks, "forget"),
+        "links": listen(links_engine, "forget_sums"),
+        "amounts": listen(amounts_engine, "forget_sums"),
+        "sticks": listen(kinds_engine, "forget_sums"),
         "rest": listen(robust, "forget"),
     }
     kinds, rng = engine(half_life=16.0, memory=memory), np.random.default_rng(0)
@@ -63,6 +66,19 @@ def test_the_past_fades_once_in_every_part(listen: Listen, kind: str, memory: in
             assert {arguments[-1] for arguments, _ in calls} <= {0.5 ** (2 / 16)}
     assert with_kinds == (kind in ("clicks", "purchases"))
     assert on == (kind == "purchases")
+
+
+def test_forgetting_leaves_a_share_for_good() -> None:
+    """Of sums of any shape; what is left can move no more."""
+    rng = np.random.default_rng(0)
+    parts: list[Any] = [rng.standard_normal((2, 3)) for _ in Sticks._fields]
+    sticks = Sticks(*parts)
+    sums, fits = sticks.sums.copy(), sticks.fits.copy()
+    forget_sums(sticks, 0.25)
+    np.testing.assert_allclose(sticks.sums, 0.25 * sums, rtol=1e-12)
+    np.testing.assert_array_equal(sticks.kept, sticks.sums)
+    np.testing.assert_array_equal(sticks.fits, fits)
+    assert not sticks.sizes.any()
 
 
 def rounds(calls: list[tuple[Any, Any]]) -> list[tuple[int, int]]:

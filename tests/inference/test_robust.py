@@ -43,24 +43,36 @@ def packed(column: Array, first: int, d: int) -> Array:
     return matrix + np.tril(matrix, -1).T
 
 
-def dense_posterior(state: RobustState, arm: int) -> tuple[Array, Array]:
-    """Mean and covariance of (w0, w_1, ..., w_K) given seating, variances and what is shared, from the definition."""
-    d, K, n = state.features.unit.shape[0], state.sizes[arm, 0], state.sizes[arm, 1]
+def dense_posterior(model: RobustMixture, state: RobustState) -> tuple[Array, Array, list[int]]:
+    """Mean and covariance of c and w0, w_1, ..., w_K of every arm given seating, variances and scales, from the
+    definition, and where each arm begins; arms without a centre of their own are given c.
+    """
+    d, at, starts = state.features.unit.shape[0], state.features.unit.shape[0], []
     L, Q = np.diag(1 / state.features.arm_var), np.diag(1 / state.features.part_var)
-    information = np.zeros((d * (K + 1), d * (K + 1)))
-    pull = np.zeros(d * (K + 1))
-    information[:d, :d] = L + K * Q
-    pull[:d] = L @ state.features.centre
-    seats = state.labels[arm, 1][state.seats[arm][:n]]
-    X, y = state.data[arm][:n, :d], state.data[arm][:n, d]
-    for k in range(K):
-        part = slice(d * (k + 1), d * (k + 2))
-        s2 = state.tables[arm, VAR, k]
-        information[part, part] = Q + X[seats == k].T @ X[seats == k] / s2
-        information[part, :d] = information[:d, part] = -Q
-        pull[part] = X[seats == k].T @ y[seats == k] / s2
+    size = d * (1 + len(state.sizes) + int(state.sizes[:, 0].sum()))
+    information, pull = np.zeros((size, size)), np.zeros(size)
+    W = model.centre_var * state.shared.reward_square * state.features.unit
+    information[:d, :d] = np.diag(1 / W) if model.shared_centre else 1e14 * L
+    pull[d - 1] = state.shared.median / W[-1]
+    if not model.shared_centre:
+        pull[:d] = 1e14 * L @ state.features.centre
+    for arm, (K, n, _) in enumerate(state.sizes):
+        own = slice(at, at + d)
+        starts.append(at)
+        information[:d, :d] += L
+        information[own, own] = L + K * Q
+        information[own, :d] = information[:d, own] = -L
+        seats = state.labels[arm, 1][state.seats[arm][:n]]
+        X, y = state.data[arm][:n, :d], state.data[arm][:n, d]
+        for k in range(K):
+            part = slice(at + d * (k + 1), at + d * (k + 2))
+            s2 = state.tables[arm, VAR, k]
+            information[part, part] = Q + X[seats == k].T @ X[seats == k] / s2
+            information[part, own] = information[own, part] = -Q
+            pull[part] = X[seats == k].T @ y[seats == k] / s2
+        at += d * (K + 1)
     covariance = np.linalg.inv(information)
-    return covariance @ pull, covariance
+    return covariance @ pull, covariance, starts
 
 
 @pytest.mark.parametrize(("n_arms", "dim"), [(1, 1), (3, 2), (2, 5)])
@@ -96,12 +108,12 @@ def test_components_in_a_context_equal_dense_algebra(shared_centre: bool) -> Non
         K = state.sizes[arm, 0]
         out = np.empty((3, K + 1))
         predict.describe_components(engine._books(state), x, arm, out)
-        mean, covariance = dense_posterior(state, arm)
+        mean, covariance, starts = dense_posterior(engine.model, state)
         for k in range(K):
-            part = slice(3 * (k + 1), 3 * (k + 2))
+            part = slice(starts[arm] + 3 * (k + 1), starts[arm] + 3 * (k + 2))
             np.testing.assert_allclose(out[1, k], f @ mean[part], rtol=1e-6)
             np.testing.assert_allclose(out[2, k], f @ covariance[part, part] @ f, rtol=1e-6)
-        np.testing.assert_allclose(out[1, K], f @ mean[:3], rtol=1e-6)
+        np.testing.assert_allclose(out[1, K], f @ mean[starts[arm] :][:3], rtol=1e-6)
 
 
 def shares_at(state: RobustState, arm: int, x: Array) -> Array:
@@ -183,8 +195,10 @@ def test_draws_of_the_mean_are_those_of_a_brute_force_reference() -> None:
     rng = np.random.default_rng(0)
     x, n_draws = np.array([0.4, -1.2]), 80_000
     f, K = np.append(x, 1.0), int(state.sizes[0, 0])
-    mean, covariance = dense_posterior(state, 0)
-    joint = rng.multivariate_normal(mean, covariance, n_draws) @ np.kron(np.eye(K + 1), f[:, None])
+    mean, covariance, (first,) = dense_posterior(engine.model, state)
+    joint = rng.multivariate_normal(mean[first:], covariance[first:, first:], n_draws) @ np.kron(
+        np.eye(K + 1), f[:, None]
+    )
     gamma = state.shared.concentration
     out = np.empty((3, K + 1))
     predict.describe_components(engine._books(state), x, 0, out)

@@ -210,14 +210,6 @@ def test_an_amount_is_taken_in_and_what_had_its_row_stays_for_good(world: World,
     assert amounts.level[HIGHEST] == max(LARGEST, t)
 
 
-def test_forgetting_leaves_a_share_for_good(world: World) -> None:
-    sums = world.amounts.sums.copy()
-    plain(kernels.forget)(world.amounts, 0.3)
-    np.testing.assert_allclose(world.amounts.sums, 0.3 * sums)
-    np.testing.assert_allclose(world.amounts.kept, 0.3 * sums)
-    assert not world.amounts.sizes.any()
-
-
 def test_what_arms_share_has_the_updates_of_variational_bayes(world: World) -> None:
     amounts = world.amounts
     lam, fits, at = amounts.guess[LAM].copy(), amounts.fits.copy(), np.append(amounts.columns[AT, : D - 1], 1.0)

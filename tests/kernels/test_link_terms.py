@@ -252,14 +252,6 @@ def test_a_reward_is_taken_in_and_what_had_its_row_stays_for_good(world: World, 
     assert links.sizes[1:].tolist() == [[3, 3], [0, 0]]
 
 
-def test_forgetting_leaves_a_share_for_good(world: World) -> None:
-    sums = world.links.sums.copy()
-    plain(kernels.forget)(world.links, 0.3)
-    np.testing.assert_allclose(world.links.sums, 0.3 * sums)
-    np.testing.assert_allclose(world.links.kept, 0.3 * sums)
-    assert not world.links.sizes.any()
-
-
 @pytest.mark.parametrize("high", [1.0, 1e-3])
 def test_what_arms_share_has_the_updates_of_variational_bayes(world: World, high: float) -> None:
     """beta_0 of slopes and of the height at `at` from the arms that have rewards, then one lam of all slopes."""

@@ -23,7 +23,6 @@ from polyarm.kernels.sticks import (
     LATEST,
     NEXT,
     NODES,
-    ROWS,
     SCALE,
     SEEN,
     SHAPE,
@@ -362,16 +361,6 @@ def test_a_new_rewards_log_odds_are_cut_off(world: World) -> None:
     add_reward = mutant(kernels.add_reward, {"polya_gamma": PolyaGamma()})
     add_reward(sticks, data[0], 0, np.array([1.0, 9.0]), 1.0, 0, Script())
     assert data[0][5, D + 2 + M] == -STEEP
-
-
-def test_forgetting_leaves_a_share_for_good(world: World) -> None:
-    sticks = world.sticks
-    sums = sticks.sums.copy()
-    plain(kernels.forget)(sticks, 0.25)
-    np.testing.assert_allclose(sticks.sums, 0.25 * sums, rtol=1e-12)
-    np.testing.assert_array_equal(sticks.kept, sticks.sums)
-    assert not sticks.sizes[:, ROWS].any()
-    assert not sticks.sizes[:, NEXT].any()
 
 
 def test_units_and_centres_of_columns() -> None:

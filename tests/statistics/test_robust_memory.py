@@ -8,7 +8,10 @@ import pytest
 from polyarm.environments.drift import Drift
 from polyarm.errors import InvalidArgument
 from polyarm.inference import RobustEngine, RobustState
+from polyarm.kernels._jit import plain
+from polyarm.kernels.robust.common_centre import common_of
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, kept_row, sxx_row, sxy_row
+from polyarm.kernels.robust.records import arms_of
 from polyarm.models import RobustMixture
 from polyarm.policies import make_policy
 from polyarm.types import Array
@@ -106,7 +109,8 @@ def test_an_arm_left_alone_returns_to_its_prior() -> None:
     for xi, yi in zip(x, y, strict=True):
         state = engine.update(state, xi, 1, float(yi), rng)
     assert engine.n_components(state)[0] == 0
-    centre = state.features.centre @ np.append(x[0], 1.0) + state.shared.origin
+    common = common_of(plain(arms_of)(engine._books(state)))
+    centre = (state.features.centre + common.shift) @ np.append(x[0], 1.0) + state.shared.origin
     assert engine.expected_means(state, x[0])[0] == pytest.approx(centre)
     assert state.seats[1].shape[0] <= 16
     assert np.isfinite(state.tables[:, : MEAN + D]).all()

@@ -19,6 +19,7 @@ from polyarm.inference.failure import all_finite
 from polyarm.inference.generalized import gamma_shape
 from polyarm.inference.gibbs import with_room
 from polyarm.inference.links import LOOKED_AT, WORK, YOUNG, Reward, fade_weights, first_guess, is_due
+from polyarm.inference.migration import forget_sums
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels import sticks as columns_of
 from polyarm.kernels._jit import rng_handle, trusted
@@ -160,7 +161,7 @@ class AmountModel:
     def fade(self, state: AmountState, share: float) -> None:
         """Let only a share of the past remain, also of what models have predicted; in place."""
         if is_on(state):
-            kernels.forget(state.model, share)
+            forget_sums(state.model, share)
             fade_weights(state.weights, share)
 
     def with_arm(self, state: AmountState) -> AmountState:

@@ -23,6 +23,7 @@ from polyarm.inference.gibbs import FIRST_CAPACITY, remaining_share, with_room
 from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
 from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
 from polyarm.inference.links_grid import OFF
+from polyarm.inference.migration import forget_sums
 from polyarm.inference.robust import RobustEngine, RobustState
 from polyarm.kernels import amounts, links
 from polyarm.kernels import sticks as kernels
@@ -336,7 +337,7 @@ class KindsEngine:
             self._links.fade(state.links, share)
             self._amounts.fade(state.amounts, share)
             if len(state.values) > 0:
-                kernels.forget(state.sticks, share)
+                forget_sums(state.sticks, share)
                 if state.rest_is == MIXTURE:
                     self.rest.fade(state.rest, share)
         return state

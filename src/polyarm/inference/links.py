@@ -19,6 +19,7 @@ from polyarm.inference.failure import all_finite
 from polyarm.inference.gibbs import with_room
 from polyarm.inference.links_checks import require_links
 from polyarm.inference.links_grid import OFF, applicable, n_cells, place
+from polyarm.inference.migration import forget_sums
 from polyarm.kernels import generalized
 from polyarm.kernels import links as kernels
 from polyarm.kernels import sticks as columns_of
@@ -224,7 +225,7 @@ class LinkModels:
 
     def fade(self, state: LinkState, share: float) -> None:
         """Let only a share of the past remain, also of what models have predicted; in place."""
-        kernels.forget(state.models, share)
+        forget_sums(state.models, share)
         fade_weights(state.weights, share)
         fade_weights(state.dispersions, share)
 

@@ -70,6 +70,13 @@ def fit_sums(
     return left._replace(sums=books.sums.copy(), kept=books.sums - left.sums), fitted
 
 
+def forget_sums(books: Any, share: float) -> None:
+    """Let only a share of such books' past remain, for good: no reward in them can move any more; in place."""
+    books.sums[:] *= share
+    books.kept[:] = books.sums
+    books.sizes[:] = 0
+
+
 def with_components(sizes: IntArray) -> IntArray:
     """Sizes of arms without components in the layout of kernels.mixture: none, rows that can move, next row."""
     return np.column_stack([np.zeros(len(sizes), np.int64), sizes])

@@ -329,7 +329,9 @@ class RobustEngine:
         return state
 
     def draw_means(self, state: RobustState, context: Array, n_draws: int, rng: Rng) -> Array:
-        """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
+        """Joint posterior draws of the arms' mean rewards given the state, (n_draws, n_arms): the seating, noise and
+        scales are those of the state, the arms' common centre is drawn with their means.
+        """
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
@@ -340,8 +342,9 @@ class RobustEngine:
     def moments(self, state: RobustState, context: Array) -> Array:
         """Mean and standard deviation of every arm's mean reward given the state, (2, n_arms).
 
-        Where some rewards are equal, which a continuous model takes for certainty, an arm's standard deviation is at
-        least that of a mean of n rewards with the spread of all arms' rewards.
+        The arms' common centre is integrated out, as slopes and centres are; seating, noise and scales are those of the
+        state.  Where some rewards are equal, which a continuous model takes for certainty, an arm's standard deviation
+        is at least that of a mean of n rewards with the spread of all arms' rewards.
         """
         return self.outlook(state, context)[0]
 

@@ -151,13 +151,6 @@ def add_reward(amounts: Amounts, data: Array, arm: int, x: Array, y: float) -> N
     amounts.level[HIGHEST] = max(amounts.level[HIGHEST], t)
 
 
-def forget(amounts: Amounts, share: float) -> None:
-    """Let only a share of every arm's past remain, for good: NumPy does, there is nothing to compile."""
-    amounts.sums[:] *= share
-    amounts.kept[:] = amounts.sums
-    amounts.sizes[:] = 0
-
-
 @kernel
 def share(amounts: Amounts, hyperprior: Array) -> None:
     """Bring what the arms share up to date, then every arm's coefficients with it."""

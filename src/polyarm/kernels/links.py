@@ -229,13 +229,6 @@ def add_reward(links: Links, data: Array, arm: int, x: Array, y: float) -> None:
     links.sizes[arm, NEXT] = i + 1
 
 
-def forget(links: Links, share: float) -> None:
-    """Let only a share of every arm's past remain, for good: NumPy does, there is nothing to compile."""
-    links.sums[:] *= share
-    links.kept[:] = links.sums
-    links.sizes[:] = 0
-
-
 @no_refcount
 def share_line(counts: Array, fits: Array, guess: Array, columns: Array, hyperprior: Array, work: Array) -> None:
     """Bring what the arms share to where the bound of variational Bayes is highest, given every arm's coefficients.

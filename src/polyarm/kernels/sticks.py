@@ -386,13 +386,6 @@ def recount(sticks: Sticks, data: Array, arm: int) -> None:
             count_in(sticks.sums[arm, j], row, D, 1.0 if kind == j else 0.0, row[D + 2 + j], row[D + 2 + m + j])
 
 
-def forget(sticks: Sticks, share: float) -> None:
-    """Let only a share of every arm's past remain, for good: NumPy does, there is nothing to compile."""
-    sticks.sums[:] *= share
-    sticks.kept[:] = sticks.sums
-    sticks.sizes[:] = 0
-
-
 @inlined
 def is_wild(columns: Array, x: Array) -> bool:
     """Whether an entry is far beyond the unit of its column, as where one that always had one value takes another."""

@@ -12,7 +12,7 @@ from polyarm.kernels.objectives import EXPECTATION, UTILITY, Functional, Parts
 from polyarm.kernels.robust import draws
 from polyarm.kernels.robust.predict import MAX_STICKS, TAIL, View, describe_components, view_of
 from polyarm.types import Array
-from tests.kernels.robust.test_predict import located, without_idle_lanes, x
+from tests.kernels.robust.test_predict import common_centre, located, without_idle_lanes, x
 from tests.kernels.robust.world import World, make_world
 from tests.kernels.script import Script
 
@@ -29,16 +29,19 @@ def view(world: World, arm: int) -> View:
     return found._replace(c=np.linspace(0.5, 2.0, len(found.m)))
 
 
-def drawn(world: World, arm: int, at: View, script: Script) -> tuple[Array, Array, Array]:
+H = np.array([0.6, -1.4, 0.2])  # what the arms have in common
+
+
+def drawn(world: World, arm: int, at: View, script: Script, h: Array = H) -> tuple[Array, Array, Array]:
     parts: Parts = plain(room_for)(len(at.m) + MAX_STICKS)
-    n = plain(draws.draw_mixture)(world.arms, arm, at, parts, script)
+    n = plain(draws.draw_mixture)(world.arms, arm, at, h, parts, script)
     return parts.weight[:n], parts.mean[:n], parts.variance[:n]
 
 
 def test_a_view_is_an_arm_in_a_context(world: World) -> None:
     for arm in range(4):
         m, v, _, G, _, _ = located(world, arm)
-        found = without_idle_lanes(plain(view_of)(world.arms, arm, x[:2]), len(m))
+        found = without_idle_lanes(plain(view_of)(world.arms, arm, common_centre(world), x[:2]), len(m))
         parts = np.empty((3, len(m)))
         plain(describe_components)(world.books, x[:2], arm, parts)
         np.testing.assert_allclose(found.m, m)
@@ -51,14 +54,14 @@ def test_a_view_is_an_arm_in_a_context(world: World) -> None:
 def test_a_mixture_is_written_from_what_is_drawn(world: World) -> None:
     """Weights Dirichlet(c), means m + G'h + sd z with one h, noises of the state; the unseen part in sticks."""
     at = view(world, 0)
-    h, z = np.array([0.3, -0.8, 1.2]), np.array([0.5, -1.5, 0.9, 2.0, -0.4, 0.1])
+    own, z = np.array([0.3, -0.8, 1.2]), np.array([0.5, -1.5, 0.9, 2.0, -0.4, 0.1])
     script = Script(
-        normals=[*h, *z],
+        normals=[*own, *z],
         gammas=[*WEIGHTS, 1.6, 2.5, 1e-300],
         betas=[0.6, 0.75],
         uniforms=[0.9, 0.0, 0.9],  # the second stick's noise is a wild one
     )
-    script_tail = TAIL
+    h, script_tail = np.append(own, H), TAIL
     weight, mean, variance = drawn(world, 0, at, script)
     p = np.array(WEIGHTS) / sum(WEIGHTS)
     left = p[3] * np.array([1.0, 0.4, 0.4 * 0.25])
@@ -103,11 +106,11 @@ def test_an_arm_whose_every_weight_vanishes_is_all_unseen(world: World) -> None:
 
 
 def test_densities_are_those_of_the_drawn_mixtures(world: World) -> None:
-    at = plain(view_of)(world.arms, 0, x[:2])
+    at = plain(view_of)(world.arms, 0, common_centre(world), x[:2])
     normals, gammas, betas = np.linspace(-1, 1.5, 40), [*WEIGHTS, *[1.3] * 5] * 2, [0.9] * 99
     grid, out = np.array([1.0, 2.5, 4.0]), np.zeros((1, 3))
     plain(draws.draw_density)(world.books, 0, x[:2], grid, out, Script(normals, gammas, betas=betas))
-    parts = drawn(world, 0, at, Script(normals, gammas, betas=betas))
+    parts = drawn(world, 0, at, Script(normals[3:], gammas, betas=betas), normals[:3])
     expected = sum(w * stats.norm.pdf(grid, m, math.sqrt(v)) for w, m, v in zip(*parts, strict=True))
     np.testing.assert_allclose(out[0], expected)
 
@@ -130,13 +133,13 @@ def test_worths_are_those_of_the_drawn_mixtures(world: World, kind: int) -> None
     shares[..., 1] = 1 - shares[..., 0]
     normals, gammas, betas = np.linspace(-1, 1.5, 400), np.linspace(0.5, 2, 400), [0.9999] * 99
     script = Script(normals, gammas, betas=betas)
-    r = 0.8
+    r, common = 0.8, common_centre(world)
     plain(draws.draw_worths)(world.books, x[:2], Functional(kind, r, 0.0), values, shares, out, script)
-    script = Script(normals, gammas, betas=betas)
+    script, h = Script(normals[6:], gammas, betas=betas), normals[:6].reshape(2, 3)
     for arm in range(4):
-        at = plain(view_of)(world.arms, arm, x[:2])
+        at = plain(view_of)(world.arms, arm, common, x[:2])
         for draw in range(2):
-            weight, mean, variance = drawn(world, arm, at, script)
+            weight, mean, variance = drawn(world, arm, at, script, h[draw])
             value, rest = shares[arm, draw]
             if kind == EXPECTATION:
                 expected = value * 7.0 + rest * weight @ mean

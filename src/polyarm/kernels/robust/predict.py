@@ -1,11 +1,13 @@
-"""Posterior of an arm's mean reward in one context, given the seating and what the arms share.
+"""Posterior of an arm's mean reward in one context, given the seating and the scales that the arms share.
 
-Given the noise variances everything is Gaussian: w0 ~ N(mu, (F F')^-1) and, given w0, x'w_k = x'V_k Sxy_k/s2_k + a_k'w0
-plus N(0, x'V_k x) with a_k = Q V_k x.  A component nobody has seen has x'w = x'w0 plus N(0, x'Rx).
+Given the noise variances everything is Gaussian: w0 ~ N(mu + J e, (F F')^-1 + J (C C')^-1 J') (common_centre.py) and,
+given w0, x'w_k = x'V_k Sxy_k/s2_k + a_k'w0 plus N(0, x'V_k x) with a_k = Q V_k x.  A component nobody has seen has
+x'w = x'w0 plus N(0, x'Rx).
 
 m  (K+1,)     E[x'w_k]: the last entry is for the unseen
 v  (K+1,)     variance of x'w_k given w0: x'V_k x, and x'Rx for one unseen component
-G  (D, K+1)   columns F^-1 a_k, so that G_j'G_k is the covariance that x'w_j and x'w_k owe to w0
+G  (2D, K+1)  columns F^-1 a_k and, below, C^-1 J'a_k, so that G_j'G_k is the covariance that x'w_j and x'w_k owe to w0;
+              the lower half is what arms have in common, and is missing where c is taken as drawn
 c  (K+1,)     n_1, ..., n_K, gamma, each times the component's density at x, scaled to the same sum (gating.py)
 p             weights ~ Dirichlet(c); the unseen part is a whole Dirichlet process
 centres[arm]  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
@@ -20,6 +22,7 @@ from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_fr
 from polyarm.kernels.lanes import LANES, load, splat, store, where_less, whole
 from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.mixture.records import K_USED
+from polyarm.kernels.robust.common_centre import Common, common_of
 from polyarm.kernels.robust.component import MEAN
 from polyarm.kernels.robust.gating import local_counts
 from polyarm.kernels.robust.noise import relative_noise
@@ -34,7 +37,7 @@ TIE_INFLATION = 1.4  # the mean of an arm in one context is known less well than
 
 
 class View(NamedTuple):
-    """One arm in one context: m, v, c and G of its components in use and of the unseen; features; room for a vector."""
+    """One arm in one context: m, v, c and G of its components in use and of the unseen; room for a vector; features."""
 
     m: Array
     v: Array
@@ -45,16 +48,16 @@ class View(NamedTuple):
 
 
 @kernel
-def blank_view(n: int, D: int) -> View:
+def blank_view(n: int, D: int, common: Common) -> View:
     """Room for n components, the unseen among them."""
-    rows, more, columns = np.empty((3, whole(n))), np.empty((2, D)), np.zeros((D, whole(n)))
-    return View(rows[0], rows[1], rows[2], columns, more[0], more[1])
+    rows, H = np.empty((3, whole(n))), D + common.shift.shape[0]
+    return View(rows[0], rows[1], rows[2], np.zeros((H, whole(n))), np.empty(H), np.empty(D))
 
 
 @kernel
-def view_for(arms: Arms) -> View:
+def view_for(arms: Arms, common: Common) -> View:
     """Room for every arm's components."""
-    return blank_view(arms.components.shape[2] + 1, n_features(arms))
+    return blank_view(arms.components.shape[2] + 1, n_features(arms), common)
 
 
 @inlined
@@ -84,8 +87,10 @@ def locate_used(T: Array, k: int, centre: Array, features: Features, view: View)
 
 
 @inlined
-def locate(T: Array, K: int, centre: Array, features: Features, view: View) -> None:
-    """Write m, v and G of every component in use and of the unseen, LANES components at a time."""
+def locate_given_c(T: Array, K: int, centre: Array, features: Features, view: View) -> None:
+    """Write m, v and F^-1 a of every component in use and of the unseen, LANES components at a time, as if c were known
+    to be what was drawn.
+    """
     m, v, G, x, D = view.m, view.v, view.G, view.x, features.unit.shape[0]
     for k in range(0, K, LANES):
         locate_used(T, k, centre, features, view)
@@ -103,11 +108,48 @@ def locate(T: Array, K: int, centre: Array, features: Features, view: View) -> N
 
 
 @inlined
+def integrate_c(K: int, centre: Array, L: Array, common: Common, view: View) -> None:
+    """Write C^-1 J'a, and move m by a'J e, of every component in use and of the unseen."""
+    e, C, m, G, D = common.shift, common.factor, view.m, view.G, L.shape[0]
+    for k in range(0, K + 1, LANES):
+        mean = load(m, k)
+        for i in range(D - 1, -1, -1):
+            t = load(G, i, k)
+            for j in range(i + 1, D):
+                t -= centre[j, i] * load(G, D + j, k)
+            store(t / centre[i, i], G, D + i, k)
+        for i in range(D):
+            t = load(G, D + i, k) / L[i]
+            mean += t * e[i]
+            for j in range(i):
+                t -= C[i, j] * load(G, D + j, k)
+            store(t / C[i, i], G, D + i, k)
+        store(mean, m, k)
+
+
+@inlined
+def locate(T: Array, K: int, centre: Array, features: Features, common: Common, view: View) -> None:
+    """Write m, v and G of every component in use and of the unseen."""
+    locate_given_c(T, K, centre, features, view)
+    if common.shift.shape[0] > 0:
+        integrate_c(K, centre, features.arm_var, common, view)
+
+
+@inlined
 def squared_length(g: Array) -> float:
     """Sum of squares."""
     total = 0.0
     for i in range(g.shape[0]):
         total += g[i] * g[i]
+    return total
+
+
+@inlined
+def in_common(g: Array, h: Array) -> float:
+    """Product of the lower half of g, if there is one, with the draw h that all arms have in common."""
+    total, D = 0.0, g.shape[0] - h.shape[0]
+    for i in range(h.shape[0]):
+        total += g[D + i] * h[i]
     return total
 
 
@@ -125,9 +167,10 @@ def draw_squared_sticks(gamma: float, rng: Rng) -> float:
 
 
 @inlined
-def draw_mean(view: View, K: int, gamma: float, rng: Rng) -> float:
-    """A draw of the arm's mean reward."""
-    m, v, c, G, g, _ = view
+def draw_mean(view: View, K: int, gamma: float, h: Array, rng: Rng) -> float:
+    """A draw of the arm's mean reward given a draw of what the arms have in common, h ~ N(0, I)."""
+    m, v, c, G, g, x = view
+    D = x.shape[0]
     for i in range(g.shape[0]):
         g[i] = 0.0
     total, mean, own = 0.0, 0.0, 0.0
@@ -139,8 +182,8 @@ def draw_mean(view: View, K: int, gamma: float, rng: Rng) -> float:
         for i in range(g.shape[0]):
             g[i] += p * G[i, k]
     if total <= 0.0:  # only an empty arm whose concentration is nearly 0
-        return m[K] + math.sqrt(v[K] + squared_length(G[:, K])) * rng.standard_normal()
-    return mean / total + math.sqrt(own + squared_length(g)) / total * rng.standard_normal()
+        return m[K] + in_common(G[:, K], h) + math.sqrt(v[K] + squared_length(G[:D, K])) * rng.standard_normal()
+    return (mean + in_common(g, h) + math.sqrt(own + squared_length(g[:D])) * rng.standard_normal()) / total
 
 
 @inlined
@@ -173,40 +216,50 @@ def find_moments(view: View, K: int, gamma: float) -> tuple[float, float]:
 
 
 @inlined
-def look_at(arms: Arms, arm: int, view: View) -> None:
+def look_at(arms: Arms, arm: int, common: Common, view: View) -> None:
     """Write m, v, c and G of an arm for the features of the view."""
     T, K, features = arms.components[arm], arms.sizes[arm, K_USED], arms.features
-    locate(T, K, arms.centres[arm], features, view)
+    locate(T, K, arms.centres[arm], features, common, view)
     local_counts(T, K, features, arms.shared, view.x, view.c)
 
 
 @kernel
-def view_of(arms: Arms, arm: int, x: Array) -> View:
+def view_of(arms: Arms, arm: int, common: Common, x: Array) -> View:
     """The arm in this context."""
-    view = blank_view(arms.sizes[arm, K_USED] + 1, n_features(arms))
+    view = blank_view(arms.sizes[arm, K_USED] + 1, n_features(arms), common)
     with_intercept(x, arms.features, view.x)
-    look_at(arms, arm, view)
+    look_at(arms, arm, common, view)
     return view
 
 
+@kernel
+def draws_in_common(n_draws: int, common: Common, rng: Rng) -> Array:
+    """What the arms have in common, (n_draws, 0 or D) standard normal numbers."""
+    h = np.empty((n_draws, common.shift.shape[0]))
+    for draw in range(n_draws):
+        for i in range(h.shape[1]):
+            h[draw, i] = rng.standard_normal()
+    return h
+
+
 @no_refcount
-def fill_draws(arms: Arms, x: Array, view: View, out: Array, rng: Rng) -> None:
-    """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
+def fill_draws(arms: Arms, x: Array, common: Common, h: Array, view: View, out: Array, rng: Rng) -> None:
+    """Fill out (n_draws, n_arms) with draws of every arm's mean reward; h (n_draws, 0 or D) is common to the arms."""
     gamma, origin = arms.shared.concentration, arms.shared.origin
     with_intercept(x, arms.features, view.x)
     for arm in range(out.shape[1]):
-        look_at(arms, arm, view)
+        look_at(arms, arm, common, view)
         for draw in range(out.shape[0]):
-            out[draw, arm] = origin + draw_mean(view, arms.sizes[arm, K_USED], gamma, rng)
+            out[draw, arm] = origin + draw_mean(view, arms.sizes[arm, K_USED], gamma, h[draw], rng)
 
 
 @no_refcount
-def fill_moments(arms: Arms, x: Array, view: View, out: Array) -> None:
+def fill_moments(arms: Arms, x: Array, common: Common, view: View, out: Array) -> None:
     """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied."""
     gamma, origin = arms.shared.concentration, arms.shared.origin
     with_intercept(x, arms.features, view.x)
     for arm in range(out.shape[1]):
-        look_at(arms, arm, view)
+        look_at(arms, arm, common, view)
         mean, sd = find_moments(view, arms.sizes[arm, K_USED], gamma)
         out[0, arm] = origin + mean
         out[1, arm] = sd
@@ -215,9 +268,10 @@ def fill_moments(arms: Arms, x: Array, view: View, out: Array) -> None:
 
 @kernel
 def draw_means(books: Books, x: Array, out: Array, handle: RngHandle) -> None:
-    """Fill out (n_draws, n_arms) with draws of every arm's mean reward."""
-    arms = arms_of(books)
-    fill_draws(arms, x, view_for(arms), out, rng_from(handle))
+    """Fill out (n_draws, n_arms) with joint draws of the arms' mean rewards."""
+    rng, arms = rng_from(handle), arms_of(books)
+    common = common_of(arms)
+    fill_draws(arms, x, common, draws_in_common(out.shape[0], common, rng), view_for(arms, common), out, rng)
 
 
 @kernel
@@ -226,7 +280,8 @@ def outlook(books: Books, x: Array, out: Array, noise: Array) -> None:
     (n_arms,) with that of each arm beside a typical arm's.
     """
     arms = arms_of(books)
-    fill_moments(arms, x, view_for(arms), out)
+    common = common_of(arms)
+    fill_moments(arms, x, common, view_for(arms, common), out)
     relative_noise(arms.components, arms.sizes, n_features(arms), noise)
 
 
@@ -242,7 +297,7 @@ def inflate_sd_for_ties(arms: Arms, moments: Array) -> None:
 
 @inlined
 def locate_lanes(T: Array, k: int, centre: Array, features: Features, x: Array, m: Array, v: Array, g: Array) -> None:
-    """`locate` of one component in ABREAST contexts x (D, ABREAST) at once: m and v (ABREAST,), g (D, ABREAST)."""
+    """`locate_given_c` of one component in ABREAST contexts x (D, ABREAST) at once: m, v and the columns of g."""
     D, L = x.shape
     for lane in range(L):
         m[lane], v[lane] = 0.0, 0.0
@@ -277,7 +332,7 @@ def locate_lanes(T: Array, k: int, centre: Array, features: Features, x: Array, 
 
 @inlined
 def locate_unseen_lanes(centre: Array, features: Features, x: Array, m: Array, v: Array, g: Array) -> None:
-    """`locate` of the unseen component in ABREAST contexts."""
+    """`locate_given_c` of the unseen component in ABREAST contexts."""
     D, L = x.shape
     for lane in range(L):
         m[lane], v[lane] = 0.0, 0.0
@@ -292,8 +347,8 @@ def locate_unseen_lanes(centre: Array, features: Features, x: Array, m: Array, v
 
 @inlined
 def solve_lanes(F: Array, g: Array) -> None:
-    """Replace every column of g by F^-1 times it."""
-    D, L = g.shape
+    """Replace the upper half of every column of g by F^-1 times it."""
+    D, L = F.shape[0], g.shape[1]
     for i in range(D):
         for j in range(i):
             f = F[i, j]
@@ -302,6 +357,33 @@ def solve_lanes(F: Array, g: Array) -> None:
         f = F[i, i]
         for lane in range(L):
             g[i, lane] /= f
+
+
+@inlined
+def integrate_c_lanes(F: Array, L: Array, common: Common, m: Array, g: Array) -> None:
+    """`integrate_c` of one component in ABREAST contexts."""
+    e, C, D, n = common.shift, common.factor, F.shape[0], g.shape[1]
+    for i in range(D - 1, -1, -1):
+        for lane in range(n):
+            g[D + i, lane] = g[i, lane]
+        for j in range(i + 1, D):
+            f = F[j, i]
+            for lane in range(n):
+                g[D + i, lane] -= f * g[D + j, lane]
+        f = F[i, i]
+        for lane in range(n):
+            g[D + i, lane] /= f
+    for i in range(D):
+        for lane in range(n):
+            g[D + i, lane] /= L[i]
+            m[lane] += g[D + i, lane] * e[i]
+        for j in range(i):
+            f = C[i, j]
+            for lane in range(n):
+                g[D + i, lane] -= f * g[D + j, lane]
+        f = C[i, i]
+        for lane in range(n):
+            g[D + i, lane] /= f
 
 
 @kernel
@@ -314,8 +396,9 @@ def moments_many(books: Books, contexts: Array, out: Array) -> None:
     arms = arms_of(books)
     base, gamma, origin = arms.features.base, arms.shared.concentration, arms.shared.origin
     n, D, C = contexts.shape[0], n_features(arms), arms.components.shape[2] + 1
-    x, m, v, G = np.empty((D, ABREAST)), np.empty((C, ABREAST)), np.empty((C, ABREAST)), np.empty((C, D, ABREAST))
-    view = blank_view(C, D)
+    common = common_of(arms)
+    view, H = blank_view(C, D, common), D + common.shift.shape[0]
+    x, m, v, G = np.empty((D, ABREAST)), np.empty((C, ABREAST)), np.empty((C, ABREAST)), np.empty((C, H, ABREAST))
     for start in range(0, n, ABREAST):
         last = min(ABREAST, n - start)
         for lane in range(ABREAST):
@@ -327,12 +410,14 @@ def moments_many(books: Books, contexts: Array, out: Array) -> None:
             for k in range(K):
                 locate_lanes(T, k, centre, arms.features, x, m[k], v[k], G[k])
             locate_unseen_lanes(centre, arms.features, x, m[K], v[K], G[K])
+            for k in range(K + 1 if H > D else 0):
+                integrate_c_lanes(centre, arms.features.arm_var, common, m[k], G[k])
             for lane in range(last):
                 for i in range(D):
                     view.x[i] = x[i, lane]
                 for k in range(K + 1):
                     view.m[k], view.v[k] = m[k, lane], v[k, lane]
-                    for i in range(D):
+                    for i in range(H):
                         view.G[i, k] = G[k, i, lane]
                 local_counts(T, K, arms.features, arms.shared, view.x, view.c)
                 mean, sd = find_moments(view, K, gamma)
@@ -346,7 +431,7 @@ def moments_many(books: Books, contexts: Array, out: Array) -> None:
 def describe_components(books: Books, x: Array, arm: int, out: Array) -> None:
     """Fill out (3, K + 1) with c, and mean and variance of x'w_k, of every component in use and of an unseen one."""
     arms = arms_of(books)
-    view = view_of(arms, arm, x)
+    view = view_of(arms, arm, common_of(arms), x)
     for k in range(arms.sizes[arm, K_USED] + 1):
         out[0, k] = view.c[k]
         out[1, k] = view.m[k]

@@ -98,11 +98,17 @@ def draw_spreads(arms: Arms, rng: Rng) -> None:
             shared.part_ratio[g] = min(max(draw_inverse_gamma(shape, scale, rng), RHO_LOW), RHO_HIGH)
 
 
+@inlined
+def prior_of_centre(arms: Arms, j: int) -> tuple[float, float]:
+    """Mean and variance of c_j before any reward."""
+    mean = arms.shared.median if group_of(j, n_features(arms), arms.prior) == 1 else 0.0
+    return mean, arms.prior.centre_var * arms.shared.reward_square * arms.features.unit[j]
+
+
 @no_refcount
 def draw_common_centre(arms: Arms, rng: Rng) -> None:
     """Draw c given the arms' centres, or given every component's slopes where arms have no centre."""
-    shared, features, prior = arms.shared, arms.features, arms.prior
-    D, centred = n_features(arms), prior.shared_centre > 0.0
+    features, D, centred = arms.features, n_features(arms), arms.prior.shared_centre > 0.0
     for j in range(D):
         spread = features.arm_var[j] if centred else features.part_var[j]
         total, count = 0.0, 0.0
@@ -116,8 +122,7 @@ def draw_common_centre(arms: Arms, rng: Rng) -> None:
                 for k in range(arms.sizes[arm, K_USED]):
                     total += arms.components[arm, w_row(D) + j, k]
                     count += 1.0
-        expected = shared.median if group_of(j, D, prior) == 1 else 0.0
-        width = prior.centre_var * shared.reward_square * features.unit[j]
+        expected, width = prior_of_centre(arms, j)
         precision = 1.0 / width + count / spread
         mean = (expected / width + total / spread) / precision
         features.centre[j] = mean + rng.standard_normal() / math.sqrt(precision)
@@ -126,12 +131,11 @@ def draw_common_centre(arms: Arms, rng: Rng) -> None:
 @no_refcount
 def shift_intercepts(arms: Arms, rng: Rng) -> None:
     """Shift c and every centre's and component's intercept by one drawn amount: rewards may have a large offset."""
-    shared, features = arms.shared, arms.features
-    D = n_features(arms)
+    features, D = arms.features, n_features(arms)
     last = D - 1
-    width = arms.prior.centre_var * shared.reward_square * features.unit[last]
+    expected, width = prior_of_centre(arms, last)
     precision = 1.0 / width
-    pull = (shared.median - features.centre[last]) / width
+    pull = (expected - features.centre[last]) / width
     first = sxx_row(D) + last * D // 2  # the last row of Sxx: sum of x and, last, n
     for arm in range(arms.components.shape[0]):
         T = arms.components[arm]
