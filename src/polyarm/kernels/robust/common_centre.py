@@ -53,9 +53,10 @@ def add_arms(F: Array, n: int, L: Array, C: Array, B: Array, inverse_diagonal: A
 
 
 @no_refcount
-def find_common(arms: Arms, C: Array, e: Array, W: Array, lanes: Array) -> None:
-    """Write C, which is 0, and e; W (D,) and lanes (3, D, D, LANES) are room to work in."""
-    c, L, F, D = arms.features.centre, arms.features.arm_var, lanes[0], n_features(arms)
+def find_common(arms: Arms, common: Common, W: Array, lanes: Array, inverse_diagonal: Array) -> None:
+    """Write e and C, which is 0; W (D,), lanes (2, D, D, LANES) and a diagonal (D, LANES) are room to work in."""
+    e, C, F, D = common.shift, common.factor, lanes[0], n_features(arms)
+    c, L = arms.features.centre, arms.features.arm_var
     for i in range(D):
         mean, W[i] = prior_of_centre(arms, i)
         e[i] = (mean - c[i]) / W[i]
@@ -69,7 +70,7 @@ def find_common(arms: Arms, C: Array, e: Array, W: Array, lanes: Array) -> None:
                     F[i, j, n] = centre[i, j]
             n += 1
         if n == LANES or (arm == last and n > 0):
-            add_arms(F, n, L, C, lanes[1], lanes[2, 0])
+            add_arms(F, n, L, C, lanes[1], inverse_diagonal)
             n = 0
     for i in range(D):
         for j in range(i + 1):
@@ -84,7 +85,7 @@ def find_common(arms: Arms, C: Array, e: Array, W: Array, lanes: Array) -> None:
 def common_of(arms: Arms) -> Common:
     """What all rewards say of c."""
     D = n_features(arms) if is_integrated(arms) else 0
-    rows, C = np.zeros((2, D)), np.zeros((D, D))
+    common = Common(np.empty(D), np.zeros((D, D)))
     if D > 0:
-        find_common(arms, C, rows[0], rows[1], np.zeros((3, D, D, LANES)))
-    return Common(rows[0], C)
+        find_common(arms, common, np.empty(D), np.zeros((2, D, D, LANES)), np.empty((D, LANES)))
+    return common

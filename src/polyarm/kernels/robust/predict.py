@@ -100,17 +100,23 @@ def locate_given_c(T: Array, K: int, centre: Array, features: Features, view: Vi
         v[K] += x[i] * x[i] * features.part_var[i]
         G[i, K] = x[i]
     for k in range(0, K + 1, LANES):
-        for i in range(D):
-            t = load(G, i, k)
-            for j in range(i):
-                t -= centre[i, j] * load(G, j, k)
-            store(t / centre[i, i], G, i, k)
+        solve_columns(centre, G, 0, k)
+
+
+@inlined
+def solve_columns(F: Array, G: Array, first: int, k: int) -> None:
+    """Replace rows of G from the first on by F^-1 times them, in columns k to k + LANES - 1."""
+    for i in range(F.shape[0]):
+        t = load(G, first + i, k)
+        for j in range(i):
+            t -= F[i, j] * load(G, first + j, k)
+        store(t / F[i, i], G, first + i, k)
 
 
 @inlined
 def integrate_c(K: int, centre: Array, L: Array, common: Common, view: View) -> None:
     """Write C^-1 J'a, and move m by a'J e, of every component in use and of the unseen."""
-    e, C, m, G, D = common.shift, common.factor, view.m, view.G, L.shape[0]
+    m, G, D = view.m, view.G, L.shape[0]
     for k in range(0, K + 1, LANES):
         mean = load(m, k)
         for i in range(D - 1, -1, -1):
@@ -120,11 +126,10 @@ def integrate_c(K: int, centre: Array, L: Array, common: Common, view: View) -> 
             store(t / centre[i, i], G, D + i, k)
         for i in range(D):
             t = load(G, D + i, k) / L[i]
-            mean += t * e[i]
-            for j in range(i):
-                t -= C[i, j] * load(G, D + j, k)
-            store(t / C[i, i], G, D + i, k)
+            mean += t * common.shift[i]
+            store(t, G, D + i, k)
         store(mean, m, k)
+        solve_columns(common.factor, G, D, k)
 
 
 @inlined
@@ -347,7 +352,7 @@ def locate_unseen_lanes(centre: Array, features: Features, x: Array, m: Array, v
 
 @inlined
 def solve_lanes(F: Array, g: Array) -> None:
-    """Replace the upper half of every column of g by F^-1 times it."""
+    """Replace the first rows of g, as many as F has, by F^-1 times them."""
     D, L = F.shape[0], g.shape[1]
     for i in range(D):
         for j in range(i):
@@ -362,28 +367,23 @@ def solve_lanes(F: Array, g: Array) -> None:
 @inlined
 def integrate_c_lanes(F: Array, L: Array, common: Common, m: Array, g: Array) -> None:
     """`integrate_c` of one component in ABREAST contexts."""
-    e, C, D, n = common.shift, common.factor, F.shape[0], g.shape[1]
+    D, n = F.shape[0], g.shape[1]
+    below = g[D:]
     for i in range(D - 1, -1, -1):
         for lane in range(n):
-            g[D + i, lane] = g[i, lane]
+            below[i, lane] = g[i, lane]
         for j in range(i + 1, D):
             f = F[j, i]
             for lane in range(n):
-                g[D + i, lane] -= f * g[D + j, lane]
+                below[i, lane] -= f * below[j, lane]
         f = F[i, i]
         for lane in range(n):
-            g[D + i, lane] /= f
+            below[i, lane] /= f
     for i in range(D):
         for lane in range(n):
-            g[D + i, lane] /= L[i]
-            m[lane] += g[D + i, lane] * e[i]
-        for j in range(i):
-            f = C[i, j]
-            for lane in range(n):
-                g[D + i, lane] -= f * g[D + j, lane]
-        f = C[i, i]
-        for lane in range(n):
-            g[D + i, lane] /= f
+            below[i, lane] /= L[i]
+            m[lane] += below[i, lane] * common.shift[i]
+    solve_lanes(common.factor, below)
 
 
 @kernel
