@@ -57,6 +57,17 @@ def test_arms_keep_their_colours_when_one_leaves(client: TestClient) -> None:
     assert set(re.findall(r'<path class="line (series-\d)"', page)) == {"series-1", "series-2"}
 
 
+def test_two_dozen_arms_look_different() -> None:
+    looks = [charts.colour_of(series) for series in range(25)]
+    assert looks[:2] == ["series-0", "series-1"], "the first ones are plain hues"
+    assert len(set(looks[:24])) == 24
+    assert looks[24] == looks[0]
+    names = [f"arm {i}" for i in range(12)]
+    drawn = charts.stacked(names, [0.0, 60.0], [[1.0, 2.0]] * 12, "Shares")
+    areas, swatches = (re.findall(f'class="{what} ([^"]+)"', drawn) for what in ("area", "swatch"))
+    assert areas == swatches == looks[:12], "an arm looks the same in the picture and beside its name"
+
+
 def test_bars_are_as_high_as_their_shares() -> None:
     found = [charts.Bars("a", [0.25, 0.75], [0.2, 0.7], [0.3, 0.8], 0), charts.Bars("b", [1.0, 0.0], [1, 0], [1, 0], 5)]
     drawn = charts.bars(["0", "1"], found, "Shares")

@@ -14,7 +14,7 @@ from polyarm.drawing import share_label
 
 WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 32, 12, 32
-N_COLOURS = 8
+N_COLOURS, N_ROUNDS = 8, 3  # hues of the style sheet, and the shades of each
 LEAST_WIDTH = 44  # of a bar whose number stands above it; that of others is told where the mouse is
 
 
@@ -141,10 +141,16 @@ def path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{px:.1f},{py:.1f}" for px, py in points)
 
 
+def colour_of(series: int) -> str:
+    """Classes of a series: its hue, and after the last hue another shade of the first."""
+    shade = series // N_COLOURS % N_ROUNDS
+    return f"series-{series % N_COLOURS}" + (f" round-{shade}" if shade else "")
+
+
 def legend_of(names: Sequence[str], series: Sequence[int] = ()) -> str:
     """Names beside their colours: those of their series, else of their places."""
     entries = (
-        f'<li><span class="swatch series-{index % N_COLOURS}" aria-hidden="true"></span>{escape(name)}</li>'
+        f'<li><span class="swatch {colour_of(index)}" aria-hidden="true"></span>{escape(name)}</li>'
         for index, name in zip(series or range(len(names)), names, strict=True)
     )
     return f'<ul class="legend">{"".join(entries)}</ul>'
@@ -168,7 +174,7 @@ def lines(
     parts = []
     series = [index if curve.series is None else curve.series for index, curve in enumerate(curves)]
     for index, curve in zip(series, curves, strict=True):
-        colour = f"series-{index % N_COLOURS}"
+        colour = colour_of(index)
         if not curve.x:  # it keeps its place in the legend
             continue
         if curve.low:
@@ -190,7 +196,7 @@ def bars(groups: Sequence[str], found: Sequence[Bars], title: str) -> str:
     width = 0.8 / len(found)
     parts = [_tick(x.at(i + 0.5), HEIGHT - 8, group) for i, group in enumerate(groups)]
     for order, one in enumerate(found):
-        colour = f"series-{one.series % N_COLOURS}"
+        colour = colour_of(one.series)
         for i, (value, low, high) in enumerate(zip(one.shares, one.low, one.high, strict=True)):
             left, right = x.at(i + 0.1 + width * (order + 0.05)), x.at(i + 0.1 + width * (order + 0.95))
             middle, top = 0.5 * (left + right), y.at(value)
@@ -224,7 +230,7 @@ def stacked(names: Sequence[str], times: Sequence[float], counts: Sequence[Seque
         if len(shown) == 1:
             upper.append((x.end, upper[0][1]))
             lower.append((x.end, lower[0][1]))
-        parts.append(f'<path class="area series-{index % N_COLOURS}" d="{path(upper + lower[::-1])}Z"/>')
+        parts.append(f'<path class="area {colour_of(index)}" d="{path(upper + lower[::-1])}Z"/>')
         base = top
     label = day if high - low > 2 * 86_400 else moment
     return frame(x, y, label, share, title, "".join(parts), legend_of(names))
@@ -251,7 +257,7 @@ def forest(
     ]
     for index, name in enumerate(names):
         y = row * index + row / 2 + 2
-        colour = f"series-{series[index] % N_COLOURS}"
+        colour = colour_of(series[index])
         label = name if len(name) <= 22 else name[:21] + "…"
         parts.append(_tick(left - 10, y + 4, label, "end"))
         ends = f'x1="{x.at(low[index]):.1f}" x2="{x.at(high[index]):.1f}"'
