@@ -1,5 +1,8 @@
 """Kernels as parts of kernels: the same numbers, compiled once for all flags of literals, and kept on disk."""
 
+import os
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 import numba
@@ -7,6 +10,7 @@ import numpy as np
 import pytest
 from numba import typeof
 from numba.core.errors import TypingError
+from numba.core.runtime import _nrt_python, rtsys
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, plain, rng_from, rng_handle, trusted
 from polyarm.kernels.order import in_order, place_of_greatest, place_of_least
@@ -121,3 +125,175 @@ def test_no_kernel_is_trusted_that_was_first_called_with_short_integers() -> Non
     at: Any = (short[0], short[1])
     assert weigh(Pair(np.ones((2, 3)), 2.0), at) == 2.0
     assert trusted(weigh) is weigh
+
+
+class Pile(NamedTuple):
+    """A record of records, numbers and arrays."""
+
+    rows: Array
+    counts: Array
+    scale: float
+    is_low: bool
+
+
+class Two(NamedTuple):
+    """A record of records."""
+
+    left: Pile
+    right: Pile
+    offset: int
+
+
+@no_refcount
+def worth_of(pile: Pile, i: int, j: int) -> float:
+    found = pile.rows[i, j] * pile.scale + pile.counts[i]
+    return float(-found if pile.is_low else found)
+
+
+@kernel
+def sum_up(two: Two, out: Array) -> int:
+    seen = 0
+    for each in (two, Two(two.right, two.left, -two.offset)):
+        for i in range(each.left.rows.shape[0]):
+            for j in range(each.left.rows.shape[1]):
+                out[i, j, 0] += worth_of(each.left, i, j)
+                out[i, j, 1] -= worth_of(each.right, i, j) + each.offset
+                seen += 1
+    out[-1, -1, 1] = seen
+    return seen
+
+
+def test_records_of_records_are_handed_over_as_they_are() -> None:
+    rng = np.random.default_rng(4)
+    left, right = (Pile(rng.standard_normal((3, 2)), np.arange(3.0) + i, 0.5 + i, i == 0) for i in range(2))
+    fast, slow = np.zeros((3, 2, 2)), np.zeros((3, 2, 2))
+    two = Two(left, right, 3)
+    assert sum_up(two, fast) == plain(sum_up)(two, slow) == 12
+    np.testing.assert_array_equal(fast, slow)
+
+
+@kernel
+def count(start: int, stop: int, step: int, out: Array) -> int:
+    last = -7
+    for i in range(stop):
+        out[0] += i
+        last = i
+    for i in range(start, stop):
+        if i == 5:
+            continue
+        if i > 8:
+            break
+        out[1] += i
+        last = i
+    for i in range(start, stop, step):
+        for j in range(i, stop - i):
+            out[2] += i * j
+        out[3] += 1.0
+    for _ in range(start, stop, -1):
+        out[4] += 1.0
+    return last
+
+
+@pytest.mark.parametrize("span", [(0, 0, 1), (0, 10, 3), (7, 3, -2), (-4, 12, 5), (3, -3, -1), (9, 9, 1), (-9, -2, 2)])
+def test_loops_count_as_pythons_do(span: tuple[int, int, int]) -> None:
+    fast, slow = np.zeros(5), np.zeros(5)
+    assert count(*span, fast) == plain(count)(*span, slow)
+    np.testing.assert_array_equal(fast, slow)
+
+
+@kernel
+def elements(numbers: Any, places: Any, out: Any) -> Any:
+    for i in range(places.shape[0]):
+        out[i] = numbers[places[i], 1] + numbers[0, places[i]] - numbers[-1, 0]
+        out[i] += numbers[places[i]][1]
+    out[-1] = out[0] * 2
+    return out[-1]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int64, np.float32])
+def test_elements_of_arrays_of_every_make(kind: type) -> None:
+    numbers: Any = np.arange(12, dtype=kind).reshape(3, 4)
+    places = np.array([0, 2, 1, 2], dtype=np.int64)
+    for given in (numbers, np.asfortranarray(numbers), numbers[:, ::-1]):
+        for at in (places, places.astype(np.uint64), places.astype(np.int32)):
+            fast, slow = np.zeros(4), np.zeros(4)
+            assert elements(given, at, fast) == plain(elements)(given, at, slow)
+            np.testing.assert_array_equal(fast, slow)
+
+
+@kernel
+def made(n: int) -> Pile:
+    rows = np.zeros((n, n))
+    for i in range(n):
+        rows[i, i] = 1.0
+    return Pile(rows, rows[0], 1.0, False)
+
+
+@kernel
+def trace(n: int) -> float:
+    found = 0.0
+    for k in range(1, n):
+        pile = made(k)
+        part = pile.rows[k - 1]
+        found += worth_of(pile, k - 1, k - 1) + part[k - 1]
+    return found
+
+
+def test_what_kernels_allocate_is_freed_once() -> None:
+    assert trace(9) == plain(trace)(9)
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    for _ in range(20):
+        trace(9)
+        made(3)
+    after = rtsys.get_allocation_stats()
+    _nrt_python.memsys_disable_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 100
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+
+
+FROM_THE_END = """
+import numpy as np
+from tests.kernels.test_compiler import element_of_part
+numbers = np.arange(4.0)
+print(element_of_part(numbers, 2))
+for place in (-1, 4):
+    try:
+        element_of_part(numbers, place)
+    except IndexError as error:
+        print(error)
+"""
+
+
+@kernel
+def element(numbers: Array, i: int) -> float:
+    return float(numbers[i])
+
+
+@kernel
+def element_of_part(numbers: Array, i: int) -> float:
+    return element(numbers, i) + 1.0
+
+
+def test_checked_kernels_refuse_places_beyond_either_end(tmp_path: Any) -> None:
+    tmp_path.chmod(0o700)
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "POLYARM_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", FROM_THE_END], env=environment, capture_output=True, text=True)
+    assert run.stdout.splitlines() == ["3.0", "a place below 0", "index is out of bounds"], run.stderr
+
+
+@kernel
+def perhaps(x: float) -> float | None:
+    if x > 0.0:
+        return x
+    return None
+
+
+@kernel
+def asks(x: float) -> float:
+    return perhaps(x) or 0.0
+
+
+def test_a_part_returns_always_or_never() -> None:
+    with pytest.raises(TypeError, match="perhaps must always return a value"):
+        asks(1.0)

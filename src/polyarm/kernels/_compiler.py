@@ -3,8 +3,8 @@
 Numba by itself makes machine code and a wrapper for Python of every function, and optimises it again inside each of its
 callers.  Here a function becomes a `Part`: code in LLVM's language that is linked into its callers as it is.  Only what
 Python calls is optimised and made executable.  All parts are compiled under the same flags, because Numba compiles what
-they use of its own (a gamma draw, `max`) anew for each set of flags.  The numbers are the same; the first decision of
-the default policy takes less than half the time.
+they use of its own (a gamma draw, `max`) anew for each set of flags.  `_lowering.py` writes the parts.  The numbers are
+the same; the first decision of the default policy takes a third of the time.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
-from numba.core.typed_passes import DumpParforDiagnostics, InlineOverloads, NopythonRewrites
+from numba.core.typed_passes import DumpParforDiagnostics, InlineOverloads, NativeLowering, NopythonRewrites
 from numba.core.types import (  # type: ignore[attr-defined]
     Array,
     BaseTuple,
@@ -44,6 +44,7 @@ from numba.core.untyped_passes import (
 )
 
 from polyarm.kernels._cache import KernelCache
+from polyarm.kernels._lowering import KernelLowering, call_of_part, calling_parts
 
 # Numba keeps one environment per name: a part's, as kept with a kernel that calls it, lacks what results are made of.
 FOR_PYTHON = ".python"
@@ -144,7 +145,12 @@ class KernelPasses(CompilerBase):  # type: ignore[misc]
     def define_pipelines(self) -> list[PassManager]:
         """The one pipeline."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [each for each in passes.passes if each[0] not in NEEDLESS]
+        passes.passes = [
+            (KernelLowering, said) if each is NativeLowering else (each, said)
+            for each, said in passes.passes
+            if each not in NEEDLESS
+        ]
+        passes._ENFORCING = False  # each pass leaves the function in order: looking again takes a twentieth of the time
         passes.finalize()
         return [passes]
 
@@ -169,15 +175,20 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
     def part(self, types: tuple[Any, ...]) -> Any:
         """The part for arguments of these types."""
         if types not in self.parts:
-            context = self.targetdescr.target_context
             made = self._compiled_part(types)
             if self.inline:
                 made.library._final_module.get_function(made.fndesc.llvm_func_name).add_function_attribute(
                     "alwaysinline"
                 )
-            self.parts[types] = made = made._replace(entry_point=Registered())
-            context.insert_user_function(made.entry_point, made.fndesc, [made.library])
+            self.take_in(types, made)
         return self.parts[types]
+
+    def take_in(self, types: tuple[Any, ...], made: Any) -> Any:
+        """Let other kernels call a part that was compiled or loaded."""
+        self.parts[types] = made = made._replace(entry_point=Registered())
+        call = call_of_part(made.fndesc, made.library)
+        self.targetdescr.target_context._defns[made.entry_point].append(call, call.signature)
+        return made
 
     def _compiled_part(self, types: tuple[Any, ...]) -> Any:
         flags = SharedFlags()
@@ -200,7 +211,7 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         part = self.part(tuple(args))
-        context, described = part.target_context, copy(part.fndesc)
+        context, described = calling_parts(part.target_context), copy(part.fndesc)
         described.env_name += FOR_PYTHON
         environment = Environment.from_fndesc(described)
         library = context.codegen().create_library(self.py_func.__qualname__)
@@ -259,6 +270,6 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
     def _part(self, types: tuple[Any, ...]) -> Any:
         loaded = self.overloads.get(types) if types not in self._compiler.parts else None
         if loaded is not None:  # from the disk
-            return loaded
+            return self._compiler.take_in(types, loaded)
         with global_compiler_lock, self._compiling_counter:
             return self._compiler.part(types)

@@ -243,13 +243,14 @@ def settle_children(cloud: Cloud, children: Children, H: int, prior: Prior, data
     for m in range(H):
         i, j = children.parent[m], children.slot[m]
         p = before[i, j] if j < K[i] else -1
-        if grown[p] < 0:
+        at = p if p >= 0 else P
+        if grown[at] < 0:
             extend_component(cloud, p, n_used, prior, data, key)
-            grown[p] = n_used
+            grown[at] = n_used
             n_used += 1
         for slot in range(K[i]):
             cloud.member[m, slot] = before[i, slot]
-        cloud.member[m, j] = grown[p]
+        cloud.member[m, j] = grown[at]
         cloud.length[m] = max(K[i], j + 1)
     cloud.size[POOL] = tidy(cloud, H, n_used)
 
