@@ -65,7 +65,12 @@ NEEDLESS = (
 
 
 class Part(JITCodeLibrary):  # type: ignore[misc]
-    """Code to be linked into other code: neither optimised nor made executable by itself."""
+    """Code to be linked into other code: neither optimised nor made executable by itself.
+
+    inline    whether it goes into the middle of what calls it, always
+    """
+
+    inline = False
 
     def _optimize_functions(self, module: Any) -> None:
         """Optimise every function that the module defines; Numba would take mere declarations through it too."""
@@ -175,12 +180,7 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
     def part(self, types: tuple[Any, ...]) -> Any:
         """The part for arguments of these types."""
         if types not in self.parts:
-            made = self._compiled_part(types)
-            if self.inline:
-                made.library._final_module.get_function(made.fndesc.llvm_func_name).add_function_attribute(
-                    "alwaysinline"
-                )
-            self.take_in(types, made)
+            self.take_in(types, self._compiled_part(types))
         return self.parts[types]
 
     def take_in(self, types: tuple[Any, ...], made: Any) -> Any:
@@ -196,6 +196,8 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.nrt = True
         flags.forceinline = False
         context = self.targetdescr.target_context
+        library = Part(context.codegen(), self.py_func.__qualname__)
+        library.inline = self.inline
         with remembered_calls(self.targetdescr.typing_context) as typing_context:
             return compile_extra(
                 typing_context,
@@ -205,7 +207,7 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
                 return_type=None,
                 flags=flags.frozen(),
                 locals={},
-                library=Part(context.codegen(), self.py_func.__qualname__),
+                library=library,
                 pipeline_class=self.pipeline_class,
             )
 

@@ -128,6 +128,8 @@ class KernelLower(Lower):  # type: ignore[misc]
     def setup_function(self, fndesc: Any) -> None:
         """Begin the part."""
         self.function = self.call_conv.declare(self.module, fndesc)
+        if self.library.inline:
+            self.function.attributes.add("alwaysinline")
         self.entry_block = self.function.append_basic_block("entry")
         self.builder = ir.IRBuilder(self.entry_block)
         self.call_helper = self.call_conv.init_call_helper(self.builder)
