@@ -1,9 +1,10 @@
 """Kernels as parts of kernels: the same numbers, compiled once for all flags of literals, and kept on disk."""
 
+import gc
 import os
 import subprocess
 import sys
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
@@ -297,3 +298,39 @@ def asks(x: float) -> float:
 def test_a_part_returns_always_or_never() -> None:
     with pytest.raises(TypeError, match="perhaps must always return a value"):
         asks(1.0)
+
+
+class Heights(NamedTuple):
+    """A record of one array."""
+
+    numbers: Array
+
+
+@kernel
+def total(heights: Heights, others: tuple[Array, Array]) -> float:
+    made = np.zeros(3)
+    made[0] = others[0][0] + others[1][0]
+    return float(made[0] + heights.numbers[0])
+
+
+@kernel
+def later(numbers: Array, n: int) -> Array:
+    return numbers[n:]
+
+
+def test_arrays_are_borrowed_for_a_call_and_kept_only_where_they_are_returned() -> None:
+    """Also where a call fails half way."""
+    numbers, more = np.arange(4.0), np.arange(5.0)
+    heights, no_array = Heights(numbers), cast(Array, "no array")
+    counts = [sys.getrefcount(each) for each in (numbers, more)]
+    for _ in range(100):
+        assert total(heights, (more, numbers)) == 0.0
+        with pytest.raises(TypeError):
+            trusted(total)(heights, (more, no_array))
+    assert trusted(total) is not total
+    assert [sys.getrefcount(each) for each in (numbers, more)] == counts
+    part = later(np.arange(1000.0), 990)  # nobody else holds it
+    gc.collect()
+    np.zeros(1000)
+    assert part.tolist() == list(range(990, 1000))
+    assert sys.getrefcount(part.base) <= 3

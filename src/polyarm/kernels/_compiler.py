@@ -213,7 +213,7 @@ class KernelCompiler(_FunctionCompiler):  # type: ignore[misc]
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         part = self.part(tuple(args))
-        context, described = calling_parts(part.target_context), copy(part.fndesc)
+        context, described = calling_parts(part.target_context, part.signature.return_type), copy(part.fndesc)
         described.env_name += FOR_PYTHON
         environment = Environment.from_fndesc(described)
         library = context.codegen().create_library(self.py_func.__qualname__)

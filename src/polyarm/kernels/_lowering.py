@@ -71,10 +71,11 @@ class PartContext(CPUContext):  # type: ignore[misc]
         return PartConv(self)
 
 
-def calling_parts(context: CPUContext) -> PartContext:
-    """The same context, but what is called is a part."""
+def calling_parts(context: CPUContext, returned: Any) -> PartContext:
+    """The same context, but what is called is a part; where it returns no array, it borrows those it is given."""
     made = context.subtarget()
     made.__class__ = PartContext
+    made.enable_nrt = is_counted(context, returned)
     return made
 
 
@@ -266,19 +267,20 @@ def is_place(kind: Any) -> bool:
     return isinstance(kind, Integer) and not (isinstance(kind, IntegerLiteral) and kind.literal_value < 0)
 
 
+def is_counted(context: CPUContext, kind: Any) -> bool:
+    """Whether references to values of a type are counted: arrays, and what holds them."""
+    return bool(context.data_model_manager[kind].contains_nrt_meminfo())
+
+
 def may_own(state: Any) -> bool:
     """Whether a function returns an array, or is given one by what it calls."""
-
-    def is_counted(kind: Any) -> bool:
-        return bool(state.targetctx.data_model_manager[kind].contains_nrt_meminfo())
-
     given = (
         signature.return_type
         for expr, signature in state.calltypes.items()
         if isinstance(expr, Expr) and expr.op in GIVING and signature is not None
         if not (expr.op == "call" and isinstance(state.typemap[expr.func.name], NamedTupleClass))
     )
-    return is_counted(state.return_type) or any(is_counted(kind) for kind in given)
+    return any(is_counted(state.targetctx, kind) for kind in (state.return_type, *given))
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

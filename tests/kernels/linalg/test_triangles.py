@@ -5,7 +5,7 @@ import pytest
 
 from polyarm.kernels._jit import kernel, plain
 from polyarm.kernels.lanes import LANES
-from polyarm.kernels.linalg import triangles
+from polyarm.kernels.linalg import triangle, triangles
 from polyarm.types import Array
 from tests.kernels.linalg.test_triangle import factor, spread
 
@@ -40,3 +40,33 @@ def test_pivots_are_at_least_those_of_the_prior(d: int) -> None:
     M = np.repeat((np.ones((d, d)) - 1e-3 * np.eye(d))[:, :, None], LANES, axis=2)  # not positive definite
     plain(triangles.factorise_all)(M, variance, d, np.empty((d, LANES)))
     assert (np.einsum("iil->il", M) >= np.sqrt(1 / variance)[:, None] * (1 - 1e-15)).all()
+
+
+@kernel
+def alike(M: Array, v: Array, variance: Array) -> None:
+    triangles.factorise_alike(M, variance, M.shape[0])
+    triangles.solve_alike(M, v, M.shape[0])
+
+
+@kernel
+def alone(M: Array, v: Array, variance: Array) -> None:
+    triangle.factorise(M, variance, M.shape[0])
+    triangle.solve_lower(M, v, M.shape[0])
+    triangle.solve_upper(M, v, M.shape[0])
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 11, 23])
+def test_four_matrices_have_the_digits_of_each_alone(d: int) -> None:
+    A, variance = spread(d)
+    several = [A, A * 7.0, np.ones((d, d)) - 1e-3 * np.eye(d)]  # the last is not positive definite
+    M, v = np.full((d, d, LANES), np.nan), np.random.default_rng(0).standard_normal((d, LANES))
+    for lane, each in enumerate(several):
+        M[:, :, lane] = each
+    for run in (alike, plain(alike)):
+        F, solved = M.copy(), v.copy()
+        run(F, solved, variance)
+        for lane, each in enumerate(several):
+            mine, right = each.copy(), v[:, lane].copy()
+            alone(mine, right, variance)
+            np.testing.assert_array_equal(np.tril(F[:, :, lane]), np.tril(mine))
+            np.testing.assert_array_equal(solved[:, lane], right)

@@ -8,9 +8,11 @@ centre  (D, D + 2): F (lower triangle), mu, and w0 as last drawn
 from polyarm.kernels._jit import inlined, no_refcount
 from polyarm.kernels.lanes import LANES, load, splat, store, sum_of, within
 from polyarm.kernels.linalg.triangle import factorise, solve_lower, solve_upper
+from polyarm.kernels.linalg.triangles import factorise_alike, solve_alike
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import MEAN, VAR, sxy_row, w_row
-from polyarm.kernels.robust.records import Features, Solver
-from polyarm.kernels.robust.solving import information, solve_all
+from polyarm.kernels.robust.records import Arms, Features, Solver
+from polyarm.kernels.robust.solving import information
 from polyarm.types import Array, Rng
 
 
@@ -38,10 +40,9 @@ def add_components(T: Array, k: int, n: int, R: Array, centre: Array, solver: So
         centre[i, D] += sum_of(within(0, n, load(Vt, i), 0.0))
 
 
-@inlined
-def find_centre(T: Array, K: int, centre: Array, features: Features, solver: Solver) -> None:
-    """Write factor and mean of w0 with the slopes integrated out: information 1/L + sum_k (Q - Q V_k Q)."""
-    R, L = features.part_var, features.arm_var
+@no_refcount
+def sum_up(T: Array, K: int, R: Array, centre: Array, solver: Solver) -> None:
+    """Write the sums of R - V and of V Sxy/s2 over an arm's components into `centre`."""
     D = R.shape[0]
     for i in range(D):
         for j in range(i + 1):
@@ -49,6 +50,14 @@ def find_centre(T: Array, K: int, centre: Array, features: Features, solver: Sol
         centre[i, D] = 0.0
     for k in range(0, K, LANES):
         add_components(T, k, K - k, R, centre, solver)
+
+
+@no_refcount
+def find_centre(T: Array, K: int, centre: Array, features: Features, solver: Solver) -> None:
+    """Write factor and mean of w0 with the slopes integrated out: information 1/L + sum_k (Q - Q V_k Q)."""
+    R, L = features.part_var, features.arm_var
+    D = R.shape[0]
+    sum_up(T, K, R, centre, solver)
     Q = solver.v
     for i in range(D):
         Q[i] = 1.0 / R[i]
@@ -63,11 +72,31 @@ def find_centre(T: Array, K: int, centre: Array, features: Features, solver: Sol
 
 
 @no_refcount
-def rebuild_arm(T: Array, K: int, centre: Array, features: Features, solver: Solver) -> None:
-    """Compute U and V of an arm's components and the posterior of its centre for the shared values of now."""
-    w0 = centre[:, features.unit.shape[0] + 1]
-    solve_all(T, K, w0, features.part_var, solver)
-    find_centre(T, K, centre, features, solver)
+def find_centres(arms: Arms, solver: Solver) -> None:
+    """`find_centre` of every arm, LANES at a time: the same to the last bit."""
+    R, L, c = arms.features.part_var, arms.features.arm_var, arms.features.centre
+    D, A, Q, M, v = R.shape[0], arms.sizes.shape[0], solver.v, solver.factors, solver.vectors
+    for i in range(D):
+        Q[i] = 1.0 / R[i]
+    for first in range(0, A, LANES):
+        n = min(A - first, LANES)
+        for arm in range(first, first + n):
+            sum_up(arms.components[arm], arms.sizes[arm, K_USED], R, arms.centres[arm], solver)
+        for arm in range(first, first + n):
+            centre, lane = arms.centres[arm], arm - first
+            for i in range(D):
+                for j in range(i + 1):
+                    M[i, j, lane] = Q[i] * centre[i, j] * Q[j]
+                M[i, i, lane] += 1.0 / L[i]
+                v[i, lane] = Q[i] * centre[i, D] + c[i] / L[i]
+        factorise_alike(M, L, D)
+        solve_alike(M, v, D)
+        for arm in range(first, first + n):
+            centre, lane = arms.centres[arm], arm - first
+            for i in range(D):
+                for j in range(i + 1):
+                    centre[i, j] = M[i, j, lane]
+                centre[i, D] = v[i, lane]
 
 
 @inlined

@@ -42,10 +42,11 @@ def weighted_median(values: Array, weights: Array, n: int) -> float:
 def relative_noise(components: Array, sizes: IntArray, D: int, out: Array) -> None:
     """Fill out (n_arms,) with r."""
     A = out.shape[0]
-    s2, trust = np.ones(A), np.zeros(A)
-    some = False
+    room = np.empty((2, A))
+    s2, trust, some = room[0], room[1], False
     for arm in range(A):
         T, K, n = components[arm], sizes[arm, K_USED], 0.0
+        s2[arm], trust[arm] = 1.0, 0.0
         for k in range(K):
             n += T[COUNT, k]
         if n > D:

@@ -21,6 +21,7 @@ import numpy as np
 from polyarm.kernels._jit import expanded, inlined, kernel, record_at
 from polyarm.kernels.lanes import LANES
 from polyarm.kernels.linalg.triangle import WIDE
+from polyarm.kernels.robust.component import sxx_row
 from polyarm.types import Array, IntArray
 
 
@@ -129,7 +130,7 @@ class Arm(NamedTuple):
 
 class Solver(NamedTuple):
     """Room to solve equations in: a factor, its inverse, and two vectors; then the same for LANES components at a time
-    (triangles.py), factors only where they are narrow.
+    (triangles.py), factors only where they are narrow, as are U and V (rows of component.py).
     """
 
     M: Array
@@ -141,6 +142,7 @@ class Solver(NamedTuple):
     inverse_diagonal: Array
     vectors: Array
     means: Array
+    solved: Array
 
 
 class Room(NamedTuple):
@@ -206,9 +208,10 @@ def n_features(arms: Arms) -> int:
 @kernel
 def solver_for(D: int) -> Solver:
     """Room for D features."""
+    N = D if D < WIDE else 0
     M, v, rows = np.empty((2, D, D)), np.empty((2, D)), np.empty((3, D, LANES))
-    L = np.empty((2, D if D < WIDE else 0, D, LANES))
-    return Solver(M[0], M[1], v[0], v[1], L[0], L[1], rows[0], rows[1], rows[2])
+    L, solved = np.empty((2, N, D, LANES)), np.empty((sxx_row(N), LANES))
+    return Solver(M[0], M[1], v[0], v[1], L[0], L[1], rows[0], rows[1], rows[2], solved)
 
 
 @kernel

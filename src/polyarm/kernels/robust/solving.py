@@ -3,12 +3,13 @@
 Narrow ones are solved LANES at a time; wide matrices fill the processor's registers with their own rows.
 """
 
-from polyarm.kernels._jit import no_refcount
+from polyarm.kernels._jit import inlined, no_refcount
 from polyarm.kernels.lanes import LANES, load, splat, store, within
 from polyarm.kernels.linalg.triangle import WIDE, factorise, invert_wide, row_of_square
 from polyarm.kernels.linalg.triangles import factorise_all, invert_all
+from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import MEAN, VAR, sxx_row, sxy_row
-from polyarm.kernels.robust.records import Solver
+from polyarm.kernels.robust.records import Arms, Solver, n_features
 from polyarm.types import Array
 
 
@@ -50,17 +51,11 @@ def solve_wide(T: Array, k: int, w0: Array, R: Array, solver: Solver) -> None:
 
 
 @no_refcount
-def solve_some(T: Array, k: int, first: int, last: int, w0: Array, R: Array, solver: Solver) -> None:
-    """Compute U and V of components k + first to k + last - 1; the factors of LANES from k on stay in the solver."""
+def solve_lanes(T: Array, k: int, first: int, last: int, R: Array, solver: Solver) -> None:
+    """Write U and V of LANES components, from their Sxx/s2 + Q in the factors and Sxy/s2 + Q w0 in the vectors, to
+    columns k + first to k + last - 1 of T; the factors stay in the solver.
+    """
     D, M, B, v, U = R.shape[0], solver.factors, solver.inverses, solver.vectors, solver.means
-    s, p = sxy_row(D), sxx_row(D)
-    precision = 1.0 / within(first, last, load(T, VAR, k), 1.0)
-    for i in range(D):
-        store(load(T, s + i, k) * precision + w0[i] / R[i], v, i)
-        for j in range(i + 1):
-            store(load(T, p, k) * precision, M, i, j)
-            p += 1
-        store(load(M, i, i) + 1.0 / R[i], M, i, i)
     factorise_all(M, R, D, solver.inverse_diagonal)
     invert_all(M, solver.inverse_diagonal, D, B)
     p = MEAN + D
@@ -78,6 +73,58 @@ def solve_some(T: Array, k: int, first: int, last: int, w0: Array, R: Array, sol
         store(here, U, i)
     for i in range(D):
         store(within(first, last, load(U, i), load(T, MEAN + i, k)), T, MEAN + i, k)
+
+
+@no_refcount
+def solve_some(T: Array, k: int, first: int, last: int, w0: Array, R: Array, solver: Solver) -> None:
+    """Compute U and V of components k + first to k + last - 1; the factors of LANES from k on stay in the solver."""
+    D, M, v = R.shape[0], solver.factors, solver.vectors
+    s, p = sxy_row(D), sxx_row(D)
+    precision = 1.0 / within(first, last, load(T, VAR, k), 1.0)
+    for i in range(D):
+        store(load(T, s + i, k) * precision + w0[i] / R[i], v, i)
+        for j in range(i + 1):
+            store(load(T, p, k) * precision, M, i, j)
+            p += 1
+        store(load(M, i, i) + 1.0 / R[i], M, i, i)
+    solve_lanes(T, k, first, last, R, solver)
+
+
+@inlined
+def lay_out(T: Array, k: int, w0: Array, R: Array, solver: Solver, lane: int) -> None:
+    """Write the equations of component k into a lane."""
+    D, M, v = R.shape[0], solver.factors, solver.vectors
+    s, p = sxy_row(D), sxx_row(D)
+    precision = 1.0 / T[VAR, k]
+    for i in range(D):
+        v[i, lane] = T[s + i, k] * precision + w0[i] / R[i]
+        for j in range(i + 1):
+            M[i, j, lane] = T[p, k] * precision
+            p += 1
+        M[i, i, lane] += 1.0 / R[i]
+
+
+@no_refcount
+def solve_arms(arms: Arms, solver: Solver) -> None:
+    """Compute U and V of every arm's components, LANES at a time whichever arms they are of."""
+    T, K, R, D, solved = arms.components, arms.sizes[:, K_USED], arms.features.part_var, n_features(arms), solver.solved
+    arm, k, A = 0, 0, K.shape[0]
+    while arm < A:
+        to, slot, n = arm, k, 0  # where the first of them is
+        while n < LANES and arm < A:
+            if k < K[arm]:
+                lay_out(T[arm], k, arms.centres[arm, :, D + 1], R, solver, n)
+                k, n = k + 1, n + 1
+            else:
+                arm, k = arm + 1, 0
+        if n > 0:
+            solve_lanes(solved, 0, 0, LANES, R, solver)
+        for lane in range(n):
+            while slot == K[to]:
+                to, slot = to + 1, 0
+            for row in range(MEAN, solved.shape[0]):
+                T[to, row, slot] = solved[row, lane]
+            slot += 1
 
 
 @no_refcount

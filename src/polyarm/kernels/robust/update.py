@@ -4,9 +4,10 @@ import math
 from typing import NamedTuple
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
+from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.mixture.forgetting import FORGOTTEN
 from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS, close_slot
-from polyarm.kernels.robust.centre import draw_centre, draw_slopes, find_centre, rebuild_arm
+from polyarm.kernels.robust.centre import draw_centre, draw_slopes, find_centre, find_centres
 from polyarm.kernels.robust.component import COUNT, VAR, fade, keep, recount, shift_rewards, squared_errors
 from polyarm.kernels.robust.evidence import LAM, N_SCALES, propose_noise, propose_scales
 from polyarm.kernels.robust.moves import make_moves, move
@@ -24,7 +25,7 @@ from polyarm.kernels.robust.records import (
 )
 from polyarm.kernels.robust.repair import is_finite, is_finite_in
 from polyarm.kernels.robust.shared import draw_inverse_gamma, draw_shape, draw_shared, least_noise, set_variances
-from polyarm.kernels.robust.solving import solve_all
+from polyarm.kernels.robust.solving import solve_all, solve_arms
 from polyarm.kernels.robust.units import RESERVOIR, is_measured, update_units, with_intercept
 from polyarm.types import Array, IntArray, Rng
 
@@ -51,11 +52,13 @@ def redraw_arm(arms: Arms, arm: int, deep: bool, solver: Solver, rng: Rng) -> No
     """
     T, K, centre, features = arms.components[arm], arms.sizes[arm, K_USED], arms.centres[arm], arms.features
     b, least, D = arms.shared.noise_scale, least_noise(arms.shared), n_features(arms)
-    R, w0 = features.part_var, centre[:, D + 1]
+    R, w0 = features.part_var, solver.row
     if deep:
-        solve_all(T, K, w0, R, solver)
+        solve_all(T, K, centre[:, D + 1], R, solver)
     find_centre(T, K, centre, features, solver)
     draw_centre(centre, solver.v, rng)
+    for j in range(D):
+        w0[j] = centre[j, D + 1]
     for k in range(K):
         if deep:
             propose_noise(T, k, w0, arms, solver, rng)
@@ -72,21 +75,22 @@ def update_centre(arms: Arms, arm: int, solver: Solver) -> None:
 
 
 @no_refcount
-def rebuild_posterior(arms: Arms, arm: int, solver: Solver) -> None:
-    """Bring an arm up to date with the shared values."""
-    D, centre, K = n_features(arms), arms.centres[arm], arms.sizes[arm, K_USED]
-    if arms.prior.shared_centre == 0.0 or K == 0:
-        for j in range(D):
-            centre[j, D + 1] = arms.features.centre[j]
-    rebuild_arm(arms.components[arm], K, centre, arms.features, solver)
-
-
-@no_refcount
 def rebuild_posteriors(arms: Arms, solver: Solver) -> None:
-    """Bring every arm up to date with the shared values."""
+    """Bring U and V of every component and the posterior of every arm's centre up to date with the shared values."""
     set_variances(arms.shared, arms.features, arms.prior)
-    for arm in range(arms.components.shape[0]):
-        rebuild_posterior(arms, arm, solver)
+    D, A = n_features(arms), arms.sizes.shape[0]
+    for arm in range(A):
+        if arms.prior.shared_centre == 0.0 or arms.sizes[arm, K_USED] == 0:
+            for j in range(D):
+                arms.centres[arm, j, D + 1] = arms.features.centre[j]
+    if D < WIDE:
+        solve_arms(arms, solver)
+        find_centres(arms, solver)
+        return
+    for arm in range(A):
+        T, K, centre = arms.components[arm], arms.sizes[arm, K_USED], arms.centres[arm]
+        solve_all(T, K, centre[:, D + 1], arms.features.part_var, solver)
+        find_centre(T, K, centre, arms.features, solver)
 
 
 @kernel
