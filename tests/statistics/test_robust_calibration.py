@@ -17,7 +17,7 @@ from polyarm.models import RobustMixture
 from polyarm.types import Array, IntArray, Rng
 from tests.statistics.mutants import quick_mutant
 
-N_RUNS, N_REWARDS, N_RANKS = 500, 20, 10
+N_REWARDS, N_RANKS = 20, 10
 
 
 def model_with(place_scale: float) -> RobustMixture:
@@ -49,12 +49,12 @@ def draw_mean_by(kernel: Callable[..., None], engine: RobustEngine, state: Robus
     return float(out[0, 0])
 
 
-def ranks(place_scale: float, draw: Callable[..., float], seed: int) -> IntArray:
+def ranks(place_scale: float, draw: Callable[..., float], seed: int, runs: int = 500) -> IntArray:
     """Rank of the true mean reward in a new context among posterior draws, for worlds drawn from the prior."""
     model, rng = model_with(place_scale), np.random.default_rng(seed)
     engine = RobustEngine(model, 40, 0, fixed_units=True)
     found, ones, blank = [], np.ones(2), model.sample_params(rng)
-    for _ in range(N_RUNS):
+    for _ in range(runs):
         arm = model.sample_arm(ones, ones, np.zeros(3), 0.5, 1.0, rng)
         places = np.sqrt(place_scale) * rng.standard_normal((len(arm.weights), 2))
         truth = blank._replace(arms=(arm,), places=(places,))
@@ -85,7 +85,7 @@ def weights_of_nowhere(T: Array, K: int, features: Any, shared: Any, x: Array, c
 
 def test_weights_that_ignore_the_context_are_noticed() -> None:
     wrong = quick_mutant(predict.draw_means, {"local_counts": weights_of_nowhere})
-    assert stats.chisquare(ranks(4.0, partial(draw_mean_by, wrong), 9)).pvalue < 1e-4
+    assert stats.chisquare(ranks(4.0, partial(draw_mean_by, wrong), 9, 200)).pvalue < 1e-4
 
 
 # -- what the arms have in common
@@ -151,11 +151,11 @@ def each_arm_by_itself(arms: Any, x: Array, common: Any, h: Array, view: predict
 
 
 @pytest.mark.parametrize(
-    ("planted", "caught"),
-    [({"in_common": nothing_in_common}, 1), ({"fill_draws": each_arm_by_itself}, 2)],
+    ("planted", "caught", "runs"),
+    [({"in_common": nothing_in_common}, 1, 200), ({"fill_draws": each_arm_by_itself}, 2, 600)],
     ids=["no spread", "no joint draw"],
 )
-def test_a_wrong_common_centre_is_noticed(planted: dict[str, Any], caught: int) -> None:
+def test_a_wrong_common_centre_is_noticed(planted: dict[str, Any], caught: int, runs: int) -> None:
     wrong = quick_mutant(predict.draw_means, planted)
-    counts = common_ranks(partial(joint_draws_by, wrong), 600, 11)
+    counts = common_ranks(partial(joint_draws_by, wrong), runs, 11)
     assert stats.chisquare(counts[caught]).pvalue < 1e-4

@@ -229,7 +229,7 @@ class KernelLower(Lower):  # type: ignore[misc]
 
     def _is_counted(self, name: str) -> bool:
         """Whether references to what a variable holds are counted."""
-        return self.context.enable_nrt and self.context.data_model_manager[self.typeof(name)].contains_nrt_meminfo()
+        return bool(self.context.enable_nrt) and is_counted(self.context, self.typeof(name))
 
     def _place(self, array: str, index: str) -> Any:
         """Where an element is, if one is meant."""
