@@ -284,6 +284,30 @@ def test_replicas_hear_of_changes_at_once(postgres: Any, monkeypatch: pytest.Mon
     assert asyncio.run(run()) < 2.0
 
 
+def test_a_replica_follows_on_after_any_failure(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or it would decide by an old model for ever."""
+    monkeypatch.setattr("polyarm.service.replica.POLL", 0.01)
+    replica, failures = Service.over(database, open_to_all=True).replica, [SystemError("once"), ValueError("twice")]
+
+    def read() -> dict[str, Any]:
+        if failures:
+            raise failures.pop()
+        return {}
+
+    async def run() -> bool:
+        monkeypatch.setattr(replica, "_read", dict)
+        await replica.start()
+        begun = replica.seen_at
+        monkeypatch.setattr(replica, "_read", read)
+        deadline = time.monotonic() + 20.0
+        while (failures or replica.seen_at == begun) and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        await replica.stop()
+        return not failures and replica.seen_at != begun
+
+    assert asyncio.run(run())
+
+
 @pytest.mark.parametrize("size", ["many", "large"])
 def test_old_snapshots_are_emptied_unless_somebody_went_back_to_them(
     database: Database, monkeypatch: pytest.MonkeyPatch, size: str

@@ -8,14 +8,16 @@ shapes and by the checks that every state must pass.
 import hashlib
 import io
 import json
+import threading
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, overload
+from typing import IO, Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyarm.errors import BrokenFile, InvalidArgument, require, require_writable_parent
 from polyarm.files import drafted
@@ -30,6 +32,7 @@ DAMAGED = (
     *(OSError, KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error),
     *(ArithmeticError, MemoryError, SyntaxError, tokenize.TokenError),  # of NumPy, which reads headers as Python
 )
+_READING = threading.Lock()  # Python 3.11 fails now and then where two threads read such headers: cpython#106905
 
 
 def leaves(state: Any, path: str = "state", earlier: int = 0) -> Iterator[tuple[str, Any]]:
@@ -162,6 +165,12 @@ def require_same_settings(
             ) from error
 
 
+def read_array(file: IO[bytes]) -> NDArray[Any]:
+    """An array as `np.save` writes it: one thread at a time."""
+    with _READING:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
 def read_like(
     archive: zipfile.ZipFile,
     like: Any,
@@ -186,5 +195,5 @@ def read_like(
     if member.compress_type != zipfile.ZIP_STORED:  # a small file could unfold to any size
         raise BrokenFile(f"{member.filename} must be stored as it is, got it compressed")
     file = io.BytesIO(archive.read(member))  # whole, so that its checksum is looked at before NumPy reads it
-    array = np.lib.format.read_array(file, allow_pickle=False)
+    array = read_array(file)
     return array if isinstance(like, np.ndarray) else type(like)(array[()])

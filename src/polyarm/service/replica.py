@@ -89,7 +89,7 @@ class Replica:
             self._changed.set()  # not cancelled: `wait_for` may swallow that when news comes at the same moment
             await self._task
         if self._reading is not None:
-            with contextlib.suppress(DBAPIError):
+            with contextlib.suppress(Exception):  # told by whoever asked for it
                 await self._reading
 
     def notice(self, _name: str = "") -> None:
@@ -108,6 +108,8 @@ class Replica:
                 await self.refresh()
             except DBAPIError as error:
                 log.warning("experiments could not be read: %s", error.orig)
+            except Exception:  # whoever stopped to follow would decide by an old model for ever
+                log.exception("experiments could not be read")
 
     async def refresh(self) -> None:
         """Take over new settings and snapshots."""
