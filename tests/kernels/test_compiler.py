@@ -173,6 +173,62 @@ def test_records_of_records_are_handed_over_as_they_are() -> None:
     np.testing.assert_array_equal(fast, slow)
 
 
+@no_refcount
+def worth_of_both(two: Two, i: int) -> float:
+    return worth_of(two.left, i, 0) - two.offset * worth_of(two.right, i, 1)
+
+
+@kernel
+def exchange(two: Two, out: Array) -> None:
+    left, right = two.left, two.right
+    for i in range(out.shape[0]):
+        before, row = left, right.counts
+        left, right = right, left
+        out[i, 0] = worth_of(before, 0, 0) - worth_of(left, 0, 1) * worth_of(right, 1, 0) + row[1]
+        two = Two(right, two.left, two.offset + i)
+        out[i, 1] = worth_of_both(two, 1)
+        if i % 2:
+            before = two.right
+        out[i, 2] = worth_of(before, 2, 1)
+
+
+@kernel
+def exchanged(two: Two, n: int) -> Array:
+    out = np.zeros((n, 3))
+    exchange(two, out)
+    before = two
+    two = Two(Pile(out, two.right.counts, 0.5, False), two.left, 1)
+    out[0, 0] += worth_of_both(before, 0) + worth_of_both(two, 1)
+    return two.left.rows
+
+
+def test_a_record_that_was_lent_is_read_as_it_was_then() -> None:
+    """Variables that hold records are exchanged, and arguments replaced, between reading them and calling with them."""
+    rng = np.random.default_rng(5)
+    left, right = (Pile(rng.standard_normal((3, 2)), rng.standard_normal(3), 0.5 + i, i == 0) for i in range(2))
+    fast, slow, two = np.zeros((5, 3)), np.zeros((5, 3)), Two(left, right, 2)
+    exchange(two, fast)
+    plain(exchange)(two, slow)
+    np.testing.assert_array_equal(fast, slow)
+    np.testing.assert_array_equal(exchanged(two, 4), plain(exchanged)(two, 4))
+
+
+def gammas(rng: Rng, out: Array) -> float:
+    for i in range(out.shape[0]):
+        out[i] = rng.standard_gamma(0.7) + max(rng.standard_normal(), 0.0) + rng.standard_exponential()
+    return float(np.zeros(3)[1] + rng.random())
+
+
+def test_what_kernels_use_of_numbas_own_serves_users_functions_too() -> None:
+    whole: Any = fill
+    given = typeof(np.empty(1)), typeof(0.7), typeof(rng_handle(np.random.default_rng(3)))
+    whole._compiler.part(given)  # if on disk, too
+    fast, slow = np.empty(20), np.empty(20)
+    ends = numba.njit(gammas)(np.random.default_rng(6), fast), gammas(np.random.default_rng(6), slow)
+    assert ends[0] == ends[1]
+    np.testing.assert_allclose(fast, slow, rtol=1e-14)
+
+
 @kernel
 def count(start: int, stop: int, step: int, out: Array) -> int:
     last = -7

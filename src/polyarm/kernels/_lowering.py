@@ -1,13 +1,15 @@
 """How a kernel becomes LLVM's language, in fewer words than Numba needs.
 
 Numba takes every record apart into its numbers where it is handed to a function, and puts it together again there: a
-third of all that it wrote.  Parts hand records over as they are.  An element of an array is read and written by its
-place alone, which counts from the front: no kernel may count from the end of an array by a number that it computes.
+third of all that it wrote.  Parts lend each other records: a part is told where a record is, and reads the fields it
+needs.  An element of an array is read and written by its place alone, which counts from the front: no kernel may count
+from the end of an array by a number that it computes.
 """
 
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.ir.values import ArgumentAttributes
 from numba.core import cgutils, config
 from numba.core.callconv import RETCODE_OK, CPUCallConv, errcode_t, excinfo_ptr_t
 from numba.core.compiler_machinery import register_pass
@@ -34,22 +36,33 @@ from numba.core.types import (  # type: ignore[attr-defined]
 )
 
 DATA, SHAPE = 4, 5  # fields of Numba's arrays
+NOT_KEPT = next(word for word in ("captures(none)", "nocapture") if word in ArgumentAttributes._known)  # newer, older
 GIVING = ("call", "binop", "inplace_binop", "unary")
+FIELDS = ("getattr", "static_getitem")
 LOOPS = ("getiter", "iternext", "pair_first", "pair_second")
 
 
 class PartConv(CPUCallConv):  # type: ignore[misc]
-    """How parts are called: as Numba's functions are, with records and arrays as one argument each."""
+    """How parts are called: as Numba's functions are, with arrays as one argument each and records by their place."""
 
     def get_function_type(self, restype: Any, argtypes: Any) -> Any:
         """LLVM's type of a part."""
-        given = [self.context.get_value_type(kind) for kind in argtypes if not isinstance(kind, Omitted)]
+        given = [self._type_of(kind) for kind in argtypes if not isinstance(kind, Omitted)]
         return ir.FunctionType(errcode_t, [self.get_return_type(restype), ir.PointerType(excinfo_ptr_t), *given])
+
+    def _type_of(self, kind: Any) -> Any:
+        """LLVM's type of an argument."""
+        plain = self.context.get_value_type(kind)
+        return ir.PointerType(plain) if is_lent(kind) else plain
 
     def decode_arguments(self, builder: Any, argtypes: Any, func: Any) -> list[Any]:
         """The values of the arguments within a part."""
         given = iter(self.get_arguments(func))
-        return [None if isinstance(kind, Omitted) else next(given) for kind in argtypes]
+        return [None if isinstance(kind, Omitted) else self._opened(builder, kind, next(given)) for kind in argtypes]
+
+    def _opened(self, builder: Any, kind: Any, given: Any) -> Any:
+        """The value of an argument."""
+        return builder.load(given) if is_lent(kind) else given
 
     def _get_arg_packer(self, argtypes: Any) -> "Whole":
         return Whole(argtypes)
@@ -59,6 +72,10 @@ class PartConv(CPUCallConv):  # type: ignore[misc]
         kind = self.get_function_type(described.restype, described.argtypes)
         function = cgutils.get_or_insert_function(module, kind, described.mangled_name)
         self.decorate_function(function, described.args, described.argtypes)
+        given = [kind for kind in described.argtypes if not isinstance(kind, Omitted)]
+        for argument, kind in zip(self.get_arguments(function), given, strict=True):
+            if is_lent(kind):
+                argument.attributes.update(("noalias", "readonly", NOT_KEPT))  # `add` refuses what it does not know
         return function
 
 
@@ -80,17 +97,44 @@ def calling_parts(context: CPUContext, returned: Any) -> PartContext:
 
 
 class Whole:
-    """Arguments as they are."""
+    """Arguments as they are, records by their place."""
 
     def __init__(self, argtypes: Any) -> None:
-        self.given = [not isinstance(kind, Omitted) for kind in argtypes]
+        self.argtypes = argtypes
 
-    def as_arguments(self, _builder: Any, values: Any) -> list[Any]:
-        """Those that were given."""
-        return [value for value, given in zip(values, self.given, strict=True) if given]
+    def as_arguments(self, builder: Any, values: Any) -> list[Any]:
+        """Those that were given; a record that is nowhere yet is written down."""
+        given = [
+            (value, is_lent(kind))
+            for value, kind in zip(values, self.argtypes, strict=True)
+            if not isinstance(kind, Omitted)
+        ]
+        places = [place_of(builder, value) if lent else value for value, lent in given]
+        for at, (value, _) in enumerate(given):
+            if places[at] is None:
+                places[at] = cgutils.alloca_once(builder, value.type)
+                builder.store(value, places[at])
+        return places
 
     def assign_names(self, _arguments: Any, _names: Any) -> None:
         """None are needed."""
+
+
+def is_lent(kind: Any) -> bool:
+    """Whether an argument of this type is handed over by its place."""
+    return isinstance(kind, BaseTuple)
+
+
+def place_of(builder: Any, value: Any) -> Any:
+    """Where a value was read from, if nothing was written since."""
+    if not isinstance(value, ir.LoadInstr):
+        return None
+    for instruction in reversed(builder.block.instructions):
+        if instruction is value:
+            return value.operands[0]
+        if isinstance(instruction, (ir.StoreInstr, ir.CallInstr)):
+            break
+    return None
 
 
 def call_of_part(described: Any, library: Any) -> Any:
@@ -166,8 +210,12 @@ class KernelLower(Lower):  # type: ignore[misc]
         return self.context.cast(self.builder, meant(self.builder, values), wanted.return_type, resty)
 
     def lower_expr(self, resty: Any, expr: Any) -> Any:
-        """The value of an expression; a loop over a range that counts up by one is told in a few words."""
-        kind = self.typeof(expr.value.name) if expr.op in LOOPS else None
+        """The value of an expression; a field of a record and a loop that counts up by one take a few words."""
+        kind = self.typeof(expr.value.name) if expr.op in (*LOOPS, *FIELDS) else None
+        if isinstance(kind, BaseTuple) and expr.op in FIELDS and not self._is_counted(expr.value.name):
+            field = kind.fields.index(expr.attr) if expr.op == "getattr" else expr.index
+            if isinstance(field, int) and field >= 0:
+                return self.context.cast(self.builder, self._field(expr.value.name, field), kind[field], resty)
         if isinstance(kind, RangeType) and self._counts_by_one(expr.value):
             return self._counter(kind, resty, self.loadvar(expr.value.name))
         if isinstance(kind, RangeIteratorType):
@@ -211,7 +259,11 @@ class KernelLower(Lower):  # type: ignore[misc]
 
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
         """Set a variable; the old value of a number needs no farewell."""
-        if argidx is not None or self._is_counted(name):
+        if self._is_borrowed(value, name, argidx):
+            self._singly_assigned_vars.discard(name)
+            self.varmap[name] = value.operands[0]
+            return
+        if self._is_counted(name):
             super().storevar(value, name, argidx)
             return
         self._alloca_var(name, self.typeof(name))
@@ -219,6 +271,19 @@ class KernelLower(Lower):  # type: ignore[misc]
             self._blk_local_varmap[name] = value
         else:
             self.builder.store(value, self.getvar(name))
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        """Room for a variable; Numba would also find out its size, for debuggers."""
+        return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
+
+    def _is_borrowed(self, value: Any, name: str, argidx: Any) -> bool:
+        """Whether a variable is an argument as it was handed over, and stays so."""
+        return (
+            argidx is not None
+            and isinstance(value, ir.LoadInstr)
+            and len(self.func_ir._definitions[name]) == 1
+            and not self._is_counted(name)
+        )
 
     def delvar(self, name: str) -> None:
         """Leave a variable; a number is merely forgotten."""
@@ -231,13 +296,20 @@ class KernelLower(Lower):  # type: ignore[misc]
         """Whether references to what a variable holds are counted."""
         return bool(self.context.enable_nrt) and is_counted(self.context, self.typeof(name))
 
+    def _field(self, name: str, *path: int) -> Any:
+        """A field of a variable, read by itself where the variable is kept in memory."""
+        if name in self._blk_local_varmap:
+            return self.builder.extract_value(self._blk_local_varmap[name], path)
+        steps = [ir.Constant(ir.IntType(32), step) for step in (0, *path)]
+        return self.builder.load(self.builder.gep(self.getvar(name), steps, inbounds=True))
+
     def _place(self, array: str, index: str) -> Any:
         """Where an element is, if one is meant."""
         kind, at = self.typeof(array), self.typeof(index)
         ats = tuple(at) if isinstance(at, BaseTuple) else (at,)
         if not is_plain_array(kind) or len(ats) != kind.ndim or not all(map(is_place, ats)):
             return None
-        builder, numbers, given = self.builder, self.loadvar(array), self.loadvar(index)
+        builder, given = self.builder, self.loadvar(index)
         values = cgutils.unpack_tuple(builder, given) if isinstance(at, BaseTuple) else [given]
         places = [self.context.cast(builder, value, one, int64) for value, one in zip(values, ats, strict=True)]
         if config.BOUNDSCHECK:
@@ -245,9 +317,9 @@ class KernelLower(Lower):  # type: ignore[misc]
             return None  # Numba looks at the other end
         place = places[0]
         for axis in range(1, kind.ndim):
-            size = builder.extract_value(numbers, (SHAPE, axis))
+            size = self._field(array, SHAPE, axis)
             place = builder.add(builder.mul(place, size), places[axis])
-        return builder.gep(builder.extract_value(numbers, DATA), [place])
+        return builder.gep(self._field(array, DATA), [place])
 
     def _require_front(self, places: Any) -> None:
         """Raise in a kernel that counts from the end."""
