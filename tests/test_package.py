@@ -23,8 +23,17 @@ def test_importing_polyarm_is_light() -> None:
 
 
 def test_policies_need_only_numpy_scipy_and_numba() -> None:
-    code = "import polyarm, sys; polyarm.make_policy('nonparametric', 2, 2); print(' '.join(sys.modules))"
-    assert not {"jax", "matplotlib", "pyarrow", "rich", "sklearn", "pandas"} & set(run(code).split())
+    """And of SciPy nothing that takes long to load, until it is called for."""
+    code = (
+        "import numpy as np, polyarm, sys\n"
+        "p = polyarm.make_policy('nonparametric', 2, 2); s = p.init(); x = np.ones(2); rng = np.random.default_rng(0)\n"
+        "s = p.update(s, x, p.choose(s, x, rng).arm, 1.0, rng)\n"
+        "print(' '.join(sys.modules))\n"
+        "from polyarm import special\n"
+        "assert special.expit(0.0) == 0.5 and 'scipy.special' in sys.modules"
+    )
+    loaded = set(run(code).split())
+    assert not {"jax", "matplotlib", "pyarrow", "rich", "sklearn", "pandas", "scipy.special", "scipy.stats"} & loaded
 
 
 def test_every_public_name_is_there_and_wrong_ones_are_not() -> None:

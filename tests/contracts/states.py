@@ -1,9 +1,11 @@
 """What the contracts do with states: feed them, and look at every bit of them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from polyarm.errors import PolyarmError
 from polyarm.inference.beta import BetaEngine
 from polyarm.inference.hurdle import HurdleEngine
 from polyarm.inference.state_file import leaves
@@ -49,6 +51,15 @@ def fed(learner: AnyEngine | AnyPolicy, data: list[tuple[Array, int, float]], rn
     for x, arm, y in data:
         state = learner.update(state, x, arm, suited(learner, y), rng)
     return state
+
+
+def refusal(act: Callable[[], Any]) -> str:
+    """What an act is refused with, empty where it is not; any other failure goes on."""
+    try:
+        act()
+    except PolyarmError as error:
+        return str(error)
+    return ""
 
 
 BAD_CONTEXTS: dict[str, Any] = {

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit
 
+from polyarm import special
 from polyarm.environments.predictors import COLUMNS, Columns, sample_contexts, sample_predictor
 from polyarm.errors import require, require_count, require_name, require_number, require_positive
 from polyarm.types import Rng, World
@@ -42,7 +42,7 @@ class Rates:
 class Clicks:
     """Arm a pays 1 with probability sigmoid(b_a + slopes_a'x), else 0.
 
-    Intercepts and slopes are new in every world: b_a ~ N(logit(rate), 1/4), slopes ~ N(0, slope_sd^2).
+    Intercepts and slopes are new in every world: b_a ~ N(special.logit(rate), 1/4), slopes ~ N(0, slope_sd^2).
     """
 
     n_arms: int = 6
@@ -61,5 +61,7 @@ class Clicks:
     def sample(self, horizon: int, rng: Rng) -> World:
         """One world of `horizon` steps."""
         contexts = sample_contexts(self.columns, horizon, self.context_dim, rng)
-        means = expit(sample_predictor(contexts, self.n_arms, float(logit(self.rate)), 0.5, self.slope_sd, rng))
+        means = special.expit(
+            sample_predictor(contexts, self.n_arms, float(special.logit(self.rate)), 0.5, self.slope_sd, rng)
+        )
         return World(contexts, (rng.random(means.shape) < means).astype(np.float64), means)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit, logit
 
+from polyarm import special
 from polyarm.environments.predictors import sample_predictor
 from polyarm.errors import require_count, require_name, require_number, require_positive
 from polyarm.types import Array, Rng, World
@@ -40,11 +40,11 @@ class Purchases:
     def sample(self, horizon: int, rng: Rng) -> World:
         """One world of `horizon` steps."""
         contexts = rng.standard_normal((horizon, self.context_dim))
-        pays = expit(sample_predictor(contexts, self.n_arms, float(logit(self.rate)), 0.5, 0.5, rng))
+        pays = special.expit(sample_predictor(contexts, self.n_arms, float(special.logit(self.rate)), 0.5, 0.5, rng))
         level = sample_predictor(contexts, self.n_arms, 2.0, 0.3, 0.35, rng)
         amounts, means = sample_amounts(self.amounts, level, rng)
         if self.fee > 0:
-            flat = expit(sample_predictor(contexts, self.n_arms, 0.0, 0.5, 0.5, rng))
+            flat = special.expit(sample_predictor(contexts, self.n_arms, 0.0, 0.5, 0.5, rng))
             amounts = np.where(rng.random(flat.shape) < flat, self.fee, amounts)
             means = flat * self.fee + (1 - flat) * means
         return World(contexts, np.where(rng.random(pays.shape) < pays, amounts, 0.0), pays * means)
@@ -80,8 +80,8 @@ class Refunds:
     def sample(self, horizon: int, rng: Rng) -> World:
         """One world of `horizon` steps."""
         contexts = rng.standard_normal((horizon, self.context_dim))
-        sells = expit(sample_predictor(contexts, self.n_arms, float(logit(self.rate)), 0.5, 0.5, rng))
-        back = expit(sample_predictor(contexts, self.n_arms, -1.0, 0.5, 0.7, rng))
+        sells = special.expit(sample_predictor(contexts, self.n_arms, float(special.logit(self.rate)), 0.5, 0.5, rng))
+        back = special.expit(sample_predictor(contexts, self.n_arms, -1.0, 0.5, 0.7, rng))
         amounts, means = sample_amounts("log-normal", sample_predictor(contexts, self.n_arms, 1.5, 0.3, 0.35, rng), rng)
         costs = self.cost * rng.standard_gamma(GAMMA_SHAPE, sells.shape) / GAMMA_SHAPE
         sold = np.where(rng.random(back.shape) < back, -costs, amounts)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
+from polyarm import special
 from polyarm.environments.predictors import sample_predictor
 from polyarm.errors import require, require_count
 from polyarm.types import Rng, World
@@ -31,6 +31,6 @@ class Ratings:
         """One world of `horizon` steps."""
         contexts = rng.standard_normal((horizon, self.context_dim))
         latent = sample_predictor(contexts, self.n_arms, 0.0, 0.5, 0.5, rng)
-        above = expit(latent[..., None] - np.asarray(self.cuts))
+        above = special.expit(latent[..., None] - np.asarray(self.cuts))
         marks = (rng.random(latent.shape)[..., None] < above).sum(axis=2)
         return World(contexts, 1.0 + marks, 1.0 + above.sum(axis=2))

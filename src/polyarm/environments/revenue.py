@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
+from polyarm import special
 from polyarm.errors import require, require_count
 from polyarm.types import Array, Rng, World
 
@@ -52,7 +52,7 @@ class Revenue:
 
     def conversion(self, contexts: Array) -> Array:
         """Probability that each offer is bought, (T, n_arms)."""
-        return np.asarray(expit(contexts @ np.array([offer.conversion for offer in self.offers]).T))
+        return np.asarray(special.expit(contexts @ np.array([offer.conversion for offer in self.offers]).T))
 
     def sample(self, horizon: int, rng: Rng) -> World:
         """One world of `horizon` steps."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
+from polyarm import special
 from polyarm.evaluation.log import Rows
 from polyarm.types import Array
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
+from polyarm import special
 from polyarm.inference.amounts_checks import require_amounts
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.failure import all_finite

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import logit
 
+from polyarm import special
 from polyarm.errors import (
     CONTEXT_LIMIT,
     REWARD_LIMIT,
@@ -122,7 +122,7 @@ class GeneralizedEngine(MomentDefaults):
         """State before any reward."""
         n, d = self.n_arms, self.context_dim
         n_marks = self.n_marks if self.family == "ordinal" else 2
-        extra = logit(np.arange(1, n_marks) / n_marks) if FAMILIES[self.family] == kernels.MARKS else np.ones(1)
+        extra = special.logit(np.arange(1, n_marks) / n_marks) if FAMILIES[self.family] == kernels.MARKS else np.ones(1)
         return GeneralizedState(
             centres=np.tile(self._prior[0], (n, 1)),
             covariances=np.tile(np.diag(1.0 / self._prior[1]), (n, 1, 1)),

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logit
 
+from polyarm import special
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.failure import all_finite
 from polyarm.inference.gibbs import with_room
@@ -328,7 +328,7 @@ def with_cuts(state: LinkState, values: Array, below: bool = False) -> LinkState
     marks = n_cells(grid)
     numbers = np.clip(np.round((values - grid[LOWEST]) / grid[STEP]).astype(np.int64), 0, marks - 1)
     counts = np.bincount(numbers, minlength=marks) + MARK_GUESS
-    cuts, old = logit(np.cumsum(counts)[:-1] / counts.sum()), state.models.cuts
+    cuts, old = special.logit(np.cumsum(counts)[:-1] / counts.sum()), state.models.cuts
     if len(old) and below:
         first = len(cuts) - len(old)
         cuts += old[0] - cuts[first]

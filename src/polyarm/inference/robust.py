@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, stdtr
 
+from polyarm import special
 from polyarm.errors import (
     require,
     require_arm,
@@ -426,12 +426,12 @@ class RobustEngine:
         counts, location, variance = parts
         origin, noise = float(state.shared.origin), float(state.shared.noise_scale)
         sd = np.sqrt(state.tables[a, VAR, :n] + variance[:n])
-        normal = ndtr((high - origin - location[:n]) / sd) - ndtr((low - origin - location[:n]) / sd)
+        normal = special.ndtr((high - origin - location[:n]) / sd) - special.ndtr((low - origin - location[:n]) / sd)
         total, at = float(counts[:n] @ normal), origin + float(location[n])
         for share, shape in ((1.0 - model.wild_share, model.noise_shape), (model.wild_share, model.wild_shape)):
             if share > 0:
                 scale = math.sqrt(float(variance[n]) + noise / shape)
-                inside = stdtr(2 * shape, (high - at) / scale) - stdtr(2 * shape, (low - at) / scale)
+                inside = special.stdtr(2 * shape, (high - at) / scale) - special.stdtr(2 * shape, (low - at) / scale)
                 total += share * float(counts[n]) * float(inside)
         return total / float(counts.sum())
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
+from polyarm import special
 from polyarm.models.student import StudentMixture, quantiles
 from polyarm.types import Array, Rng
 

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
+from polyarm import special
 from polyarm.errors import InvalidArgument, UnknownName, require_array, require_number, shown
 from polyarm.kernels import objectives as kernels
 from polyarm.kernels.objectives import Functional
@@ -72,7 +72,7 @@ class Quantile(Objective):
     @property
     def functional(self) -> Functional:
         """The objective as kernels take it."""
-        return Functional(kernels.QUANTILE, float(self.p), float(ndtri(self.p)))
+        return Functional(kernels.QUANTILE, float(self.p), float(special.ndtri(self.p)))
 
     def __str__(self) -> str:
         return f"quantile:{number_of(self.p)}"
@@ -95,7 +95,7 @@ class ExpectedShortfall(Objective):
     @property
     def functional(self) -> Functional:
         """The objective as kernels take it."""
-        return Functional(kernels.SHORTFALL, float(self.p), float(ndtri(self.p)))
+        return Functional(kernels.SHORTFALL, float(self.p), float(special.ndtri(self.p)))
 
     def __str__(self) -> str:
         return f"shortfall:{number_of(self.p)}"

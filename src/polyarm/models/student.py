@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import special
 
+from polyarm import special
 from polyarm.kernels.student import mixture_density
 from polyarm.types import Array, Rng
 

@@ -4,9 +4,9 @@ import math
 from typing import Any, NamedTuple
 
 import msgspec
-from scipy import special
 from sqlalchemy import BigInteger, Connection, Table, cast, func, select
 
+from polyarm import special
 from polyarm.service.clock import SECOND, now
 from polyarm.service.ledger import HOUR, MINUTE
 from polyarm.service.schema import (

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
+from polyarm import special
 from polyarm.types import Array
 
 
