@@ -29,7 +29,7 @@ from polyarm.bandit.settings import Settings
 from polyarm.errors import BrokenFile, InvalidArgument, NumericalFailure, PolyarmError, require, require_writable_parent
 from polyarm.files import drafted
 from polyarm.inference.shapes import shape_of
-from polyarm.inference.state_file import DAMAGED, leaves, read_array, read_like
+from polyarm.inference.state_file import DAMAGED, array_of, leaves, read_like
 from polyarm.types import Array
 
 FORMAT = 1
@@ -190,7 +190,7 @@ def require_consistent(contents: Contents) -> None:
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    return read_array(io.BytesIO(archive.read(name)))
+    return array_of(archive.read(name))
 
 
 def empty_learner(contents: Contents, n_arms: int) -> Learner:
