@@ -1,6 +1,8 @@
 """What the contracts do with states: feed them, and look at every bit of them."""
 
+import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,16 @@ def refusal(act: Callable[[], Any]) -> str:
     except PolyarmError as error:
         return str(error)
     return ""
+
+
+def refuses(learner: AnyEngine | AnyPolicy, state: Any, what: str, calls: dict[str, tuple[Any, Any, Any]]) -> None:
+    """Check that updates with these contexts, arms and rewards raise by name and leave state and generator alone."""
+    rng = np.random.default_rng(0)
+    before = bits(state), position(rng)
+    for kind, call in calls.items():
+        said = refusal(partial(learner.update, state, *call, rng))
+        assert re.search(f"{what} must be .*, got ", said), (kind, said)
+        assert (bits(state), position(rng)) == before, kind
 
 
 BAD_CONTEXTS: dict[str, Any] = {

@@ -42,7 +42,7 @@ class Rates:
 class Clicks:
     """Arm a pays 1 with probability sigmoid(b_a + slopes_a'x), else 0.
 
-    Intercepts and slopes are new in every world: b_a ~ N(special.logit(rate), 1/4), slopes ~ N(0, slope_sd^2).
+    Intercepts and slopes are new in every world: b_a ~ N(logit(rate), 1/4), slopes ~ N(0, slope_sd^2).
     """
 
     n_arms: int = 6
