@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyarm.inference.state_file import array_of
+from polyarm.inference.state_file import MAGIC, array_of
 
 rng = np.random.default_rng(0)
 ARRAYS: dict[str, Any] = {
@@ -67,3 +67,17 @@ def test_an_array_is_the_one_that_numpy_reads(name: str) -> None:
 def test_anything_else_is_refused(damage: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         array_of(damage(written(ARRAYS["a matrix"])))
+
+
+def claimed(kind: str, shape: str, n_bytes: int) -> bytes:
+    said = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return MAGIC + len(said).to_bytes(2, "little") + said.encode() + bytes(n_bytes)
+
+
+def test_values_without_bytes_and_values_of_several_parts_are_refused() -> None:
+    """A file of a hundred bytes could hold any number of the first, and reading them would take for ever."""
+    assert array_of(claimed("<f8", "(12,)", 96)).tolist() == [0.0] * 12
+    wrong = ("|V0", "(7,)", 0), ("<U0", "(7,)", 0), ("|S0", "(7, 7)", 0), ("2f4", "(12,)", 96), ("u4,f4", "(12,)", 96)
+    for kind, shape, n_bytes in (*wrong, ("|V8", "(12,)", 96), ("|O", "(12,)", 96), ("O,f8", "(6,)", 96)):
+        with pytest.raises(ValueError, match="must hold numbers, flags, dates or text, got"):
+            array_of(claimed(kind, shape, n_bytes))
