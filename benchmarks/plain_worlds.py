@@ -45,6 +45,19 @@ def wild(n: int, rng: Rng) -> Array:
     return np.asarray(np.exp(rng.standard_normal((n, 3))))
 
 
+def tails(n: int, rng: Rng) -> Array:
+    return rng.standard_t(3, (n, 4))
+
+
+def rare(n: int, rng: Rng) -> Array:
+    return (rng.random((n, 4)) < 0.03).astype(np.float64)
+
+
+def waking(n: int, rng: Rng) -> Array:
+    asleep = np.where(rng.random((n, 12)) < 0.01, 10.0, -0.1)
+    return np.concatenate([rng.standard_normal((n, 2)), asleep], axis=1)
+
+
 def clusters(n: int, rng: Rng) -> Array:
     places = 3.0 * rng.standard_normal((5, 4))
     return np.asarray(places[rng.integers(0, 5, n)] + 0.5 * rng.standard_normal((n, 4)))
@@ -72,6 +85,9 @@ SHAPES: dict[str, tuple[Callable[[int, Rng], Array], float]] = {  # contexts, an
     "coins": (coins, 1.0),
     "skewed": (skewed, 0.5),
     "wild": (wild, 0.3),
+    "tails": (tails, 0.4),
+    "rare": (rare, 1.0),
+    "waking": (waking, 0.3),
     "clusters": (clusters, 0.5),
     "correlated": (correlated, 0.5),
     "groups": (groups, 1.0),

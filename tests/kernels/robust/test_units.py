@@ -80,7 +80,7 @@ def test_columns_are_measured_by_their_nonzero_entries_or_around_their_base(worl
     )
     before, unit = slopes(world, 0, 1).copy(), world.features.unit.copy()
     centre, own = world.features.centre.copy(), world.centres[:, :, D + 1].copy()
-    plain(units.measure_columns)(world.arms, 2)
+    plain(units.measure_columns)(world.arms, 2, 0.0)
     squares = np.array([24.0 / 6.0, 0.5 + 1.0])  # mean square of non-zeros; variance and distance from the base
     np.testing.assert_allclose(world.features.unit, [*(1 / squares), 1.0])
     factor = np.array([*(1 / np.sqrt(squares * unit[:2])), 1.0])
@@ -95,9 +95,60 @@ def test_constant_columns_say_nothing(world: World) -> None:
     world.shared.n_seen = 10.0
     world.features.raw_mean[0], world.features.spread[0], world.features.base[0] = 3.0, 0.0, 0.0
     world.features.square_sum[0], world.features.n_nonzero[0] = 90.0, 10.0
-    plain(units.measure_columns)(world.arms, 1)
+    plain(units.measure_columns)(world.arms, 1, 0.0)
     assert world.features.precision[0] == 0.0
     assert world.features.unit[0] == pytest.approx(1 / 9)
+
+
+def test_an_outlying_entry_makes_its_column_vaguer_for_locations(world: World) -> None:
+    column = world.features
+    world.shared.n_seen, world.shared.n_steps = 99.0, 64
+    column.raw_mean[:2], column.spread[:2], column.precision[:2] = 0.0, 99.0, (1.0, 0.0)
+    note = plain(units.note_columns)
+    note(world.shared, column, np.array([50.0, 50.0]))  # early: units are measured at every step
+    np.testing.assert_array_equal(column.precision[:2], [1.0, 0.0])
+    world.shared.n_seen, world.shared.n_steps, column.raw_mean[0] = 99.0, 65, 0.0
+    note(world.shared, column, np.array([6.0, 50.0]))  # 5.94 from its mean
+    np.testing.assert_array_equal(column.precision[:2], [1.0, 0.0])  # a column that says nothing goes on so
+    note(world.shared, column, np.array([-10.0, 0.0]))
+    away = 10.0 + column.raw_mean[0]
+    assert column.precision[0] == pytest.approx(9 / away**2)
+    note(world.shared, column, np.array([-19.0, 0.0]))  # six of its standard deviations now, no more
+    assert column.precision[0] == pytest.approx(9 / away**2)
+
+
+@pytest.mark.parametrize(("held", "variance"), [(1.0, 8.0), (0.5, 4.0), (0.1, 2.0)])
+def test_what_an_outlying_entry_made_of_a_variance_fades(world: World, held: float, variance: float) -> None:
+    world.shared.n_seen = 10.0
+    world.features.raw_mean[0], world.features.spread[0], world.features.precision[0] = 0.5, 20.0, 1 / 8.0
+    plain(units.measure_columns)(world.arms, 1, held)
+    assert world.features.precision[0] == pytest.approx(1 / variance)
+
+
+def test_columns_without_outlying_entries_have_their_own_variance_at_every_measure(world: World) -> None:
+    """No measure finds less than `held` of the variance of the one before: skewed and late columns, too."""
+    rng, n = np.random.default_rng(3), 600
+    late = np.where(np.arange(n) < 90, 0.0, rng.random(n))
+    X = np.column_stack([rng.exponential(size=n), late])
+    world.columns[:] = 0.0
+    world.features.unit[:] = 1.0
+    world.shared.n_steps = world.shared.n_seen = 0.0
+    outlying = False
+    for t, x in enumerate(X):
+        before = world.features.precision[0]
+        plain(units.update_units)(world.arms, world.reservoir, x, float(t % 7), Script(uniforms=[0.9]))
+        variance = X[: t + 1].var(0)
+        measured = t < 64 or (t + 1) & t == 0
+        away = x[0] - X[: t + 1, 0].mean()
+        if not measured:
+            wanted = 9 / away**2 if before * away**2 > 36 else before
+            assert world.features.precision[0] == pytest.approx(wanted)
+        outlying |= t >= 64 and before * away**2 > 36
+        if measured and not outlying:
+            np.testing.assert_allclose(world.features.precision[0] * variance[0], 1.0 if t else 0.0, rtol=1e-9)
+        if measured and variance[1] > 0 and world.features.precision[1] > 0:
+            np.testing.assert_allclose(world.features.precision[1] * variance[1], 1.0, rtol=1e-9)
+    assert outlying
 
 
 @pytest.mark.parametrize(
@@ -158,7 +209,7 @@ def test_counting_from_elsewhere_leaves_every_prediction(world: World) -> None:
         lines += [slopes(world, arm, k) for arm in range(4) for k in range(len(world.known[arm]))]
         return [float(features @ line + world.shared.origin) for line in lines]
 
-    plain(units.measure_columns)(world.arms, 2)
+    plain(units.measure_columns)(world.arms, 2, 0.0)
     before = told()
     plain(units.recentre)(world.books, shift)
     np.testing.assert_allclose(shift, [9.0, 0.0, 5000.0])

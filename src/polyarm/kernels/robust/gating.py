@@ -6,6 +6,8 @@ x_j | others in k  ~ N((m_j + tau S_kj) / (1 + tau n_k),  v_j (1 + tau / (1 + ta
 tau ~ IG(shape, scale);  tau = 0: every component is everywhere, and weights do not depend on the context.
 
 features.mean  m    features.precision  1/v, or 0 for a column that says nothing: a constant, the intercept
+v is larger where an entry would be outlying (units.py): its density would outweigh every reward, and a component of its
+own would know nothing of the line that all others tell.
 The sums S are the last row of Sxx, so a model without intercept has none, and tau = 0.
 """
 

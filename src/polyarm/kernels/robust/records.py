@@ -79,7 +79,7 @@ class Features(NamedTuple):
     square_sum: Array  # of the non-zero entries
     n_nonzero: Array
     mean: Array  # of the column, counted from its base
-    precision: Array  # 1 / variance, or 0 for a column that says nothing: a constant, the intercept
+    precision: Array  # 1 / variance, less where entries are outlying, 0 for a column that says nothing, as a constant
     raw_mean: Array
     base: Array  # where the column is counted from: 0 or, for a column far from 0, its mean
     spread: Array  # sum of squares around the mean

@@ -24,6 +24,7 @@ FAR_REWARD = 1000.0  # rewards are counted from their median when that is so man
 OTHER_SCALE = 1e4  # change of S2 after which what was drawn in the old unit is worthless
 MANY_TIES = 0.1  # share of the commonest reward from which ties are no accident
 TAME = 10.0  # gaps of more typical ones say nothing more about the scale
+OUTLYING, TAMED = 6.0, 3.0  # an entry so many sd from its column's mean is only so many away for locations
 
 
 @inlined
@@ -129,27 +130,39 @@ def update_units(arms: Arms, reservoir: Array, x: Array, y: float, rng: Rng) -> 
         reservoir[row] = y - shared.origin
     note_columns(shared, arms.features, x)
     if is_measured(t + 1, window):
-        measure_columns(arms, x.shape[0])
+        measure_columns(arms, x.shape[0], 0.0 if t < RESERVOIR else 0.5)
         measure_rewards(arms, reservoir[: min(t + 1, RESERVOIR)])
         shared.off_centre = 1.0 if is_off_centre(shared, arms.features, prior) else 0.0
 
 
 @inlined
 def note_columns(shared: Shared, features: Features, x: Array) -> None:
-    """Take a context into the columns' sums (Welford's recursion, which an offset does not spoil)."""
+    """Take a context into the columns' sums (Welford's recursion, which an offset does not spoil).
+
+    Once variances are known, an outlying entry makes its column vaguer for the components' locations: it is no region
+    of its own.
+    """
     shared.n_seen += 1.0
+    least = OUTLYING * OUTLYING if shared.n_steps > RESERVOIR else math.inf
     for j in range(x.shape[0]):
         gap = x[j] - features.raw_mean[j]
         features.raw_mean[j] += gap / shared.n_seen
-        features.spread[j] += gap * (x[j] - features.raw_mean[j])
+        away = x[j] - features.raw_mean[j]
+        features.spread[j] += gap * away
         if x[j] != 0.0:
             features.square_sum[j] += x[j] * x[j]
             features.n_nonzero[j] += 1.0
+        if away * away * features.precision[j] > least:
+            features.precision[j] = TAMED * TAMED / (away * away)
 
 
 @no_refcount
-def measure_columns(arms: Arms, n_columns: int) -> None:
-    """Write the columns' units, and their means and precisions for the components' locations."""
+def measure_columns(arms: Arms, n_columns: int, held: float) -> None:
+    """Write the columns' units, and their means and precisions for the components' locations.
+
+    held: share that is left of what an outlying entry made of a variance.  At least half of the last variance is found
+    when contexts are twice as many, so that 1/2 leaves columns without such entries as they are.
+    """
     shared, features = arms.shared, arms.features
     for j in range(n_columns):
         mean, variance = features.raw_mean[j], features.spread[j] / shared.n_seen
@@ -161,7 +174,11 @@ def measure_columns(arms: Arms, n_columns: int) -> None:
             rescale_feature(arms, j, 1.0 / math.sqrt(square * features.unit[j]))
             features.unit[j] = 1.0 / square
         features.mean[j] = away
-        features.precision[j] = 1.0 / variance if variance > CONSTANT * mean * mean else 0.0
+        if variance > CONSTANT * mean * mean:
+            before = held / features.precision[j] if features.precision[j] > 0.0 else 0.0
+            features.precision[j] = 1.0 / max(variance, before)
+        else:
+            features.precision[j] = 0.0
 
 
 @kernel
@@ -228,7 +245,7 @@ def recentre(books: Books, shift: Array) -> None:
         for k in range(arms.sizes[arm, K_USED]):
             w = arms.components[arm, w_row(D) : w_row(D) + D, k]
             w[D - 1] += moved(w, shift)
-    measure_columns(arms, D - 1)
+    measure_columns(arms, D - 1, 1.0)
 
 
 @inlined
