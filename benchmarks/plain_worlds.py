@@ -1,7 +1,7 @@
 """Straight lines and normal noise under contexts of many shapes: what the default pays for what it need not know.
 
 Arm a of five pays slopes[a]'x + intercept[a] + N(0, 1); slopes and intercepts are normal and new in every world.  With
-a linear model that is right, printed is what `polyarm compare` says of each shape.  One command, about five minutes of
+a linear model that is right, printed is what `polyarm compare` says of each shape.  One command, about seven minutes of
 processor time in all; runs are kept in benchmarks/results/plain_worlds, and a study that was stopped goes on.  --only
 takes names of SHAPES.
 

@@ -18,6 +18,7 @@ from polyarm.types import Array, Mask, Rng
 REWARD_LIMIT = 1e100  # its square, summed over 1e8 rewards, is still far from overflow
 REWARD_NOTHING = 1e-100  # smaller rewards are 0: the square of any other, and of their differences, is far above 0
 FLOAT64 = np.dtype(np.float64)
+SHORT = 32  # numbers up to which Python adds up squares sooner than NumPy is called
 CONTEXT_LIMIT = 1e8  # leverages x'Vx keep at least seven digits up to here
 
 
@@ -91,7 +92,7 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         and context.shape == (context_dim,)
         and (flags := context.flags).c_contiguous
         and flags.aligned
-        and np.vdot(context, context) <= CONTEXT_LIMIT**2  # unlike dot, it overflows without a warning
+        and length_of(context) <= CONTEXT_LIMIT
     ):
         return context
     x = require_array(context, name)
@@ -102,13 +103,18 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         )
     require_finite(x, name)
     require(
-        bool(np.vdot(x, x) <= CONTEXT_LIMIT**2),
+        length_of(x) <= CONTEXT_LIMIT,
         name,
         f"of length at most {CONTEXT_LIMIT:g}",
         context,
         "rescale it",
     )
     return x
+
+
+def length_of(x: Array) -> float:
+    """Length of a vector, without a warning where squares overflow."""
+    return math.hypot(*x.tolist()) if len(x) < SHORT else math.sqrt(np.vdot(x, x))  # dot would warn
 
 
 def require_contexts(contexts: ArrayLike, context_dim: int, name: str = "contexts") -> Array:

@@ -91,11 +91,11 @@ _handles: dict[int, tuple[Any, NDArray[np.uintp]]] = {}
 def rng_handle(rng: Rng) -> RngHandle:
     """The generator as kernels take it: addresses of its state and of its C functions."""
     bits = require_generator(rng).bit_generator
-    if numba.config.DISABLE_JIT:
-        return rng
     known = _handles.get(id(bits))
     if known is not None and known[0] is bits:
         return known[1]
+    if numba.config.DISABLE_JIT:
+        return rng
     interface: Any = bits.ctypes
     address = np.array(
         [interface.state_address]
