@@ -77,17 +77,16 @@ class Plan(NamedTuple):
 
 AMOUNTS = ("hurdle", "hurdle:amounts='gamma'")
 PLANS: dict[str, Plan] = {
-    **dict.fromkeys(("rates/few", "rates/rare"), Plan(100, ("beta",))),
-    **dict.fromkeys(("rates/common", "rates/wide"), Plan(500, ("beta",))),
+    **dict.fromkeys(("rates/few", "rates/rare", "rates/common", "rates/wide"), Plan(500, ("beta",))),
     **dict.fromkeys(
         ("clicks", "clicks/correlated", "clicks/one-hot", "clicks/rare", "clicks/frequent"),
         Plan(500, ("logistic",)),
     ),
-    **dict.fromkeys(("purchases", "purchases/gamma", "purchases/fee", "revenue"), Plan(200, AMOUNTS)),
-    **dict.fromkeys(("durations", "durations/weibull", "durations/log-normal"), Plan(200, AMOUNTS)),
-    "refunds": Plan(200, ("hurdle:amounts='normal'",)),
-    **dict.fromkeys(("counts", "counts/overdispersed"), Plan(200, ("poisson",))),
-    "ratings": Plan(200, ("ordinal",)),
+    **dict.fromkeys(("purchases", "purchases/gamma", "purchases/fee", "revenue"), Plan(500, AMOUNTS)),
+    **dict.fromkeys(("durations", "durations/weibull", "durations/log-normal"), Plan(500, AMOUNTS)),
+    "refunds": Plan(500, ("hurdle:amounts='normal'",)),
+    **dict.fromkeys(("counts", "counts/overdispersed"), Plan(500, ("poisson",))),
+    "ratings": Plan(500, ("ordinal",)),
     **dict.fromkeys(("laplace/6-arms", "laplace/20-arms", "unequal-noise"), Plan(500)),
     **dict.fromkeys(("breast-cancer", "wine"), Plan(500, ("logistic",))),
     "digits/20": Plan(100, ("logistic",)),
