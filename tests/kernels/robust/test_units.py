@@ -210,8 +210,11 @@ def test_counting_from_elsewhere_leaves_every_prediction(world: World) -> None:
         return [float(features @ line + world.shared.origin) for line in lines]
 
     plain(units.measure_columns)(world.arms, 2, 0.0)
+    precision = world.features.precision[:2] * [1.0, 0.25]  # an entry of the second column was outlying
+    world.features.precision[:2] = precision
     before = told()
     plain(units.recentre)(world.books, shift)
+    np.testing.assert_allclose(world.features.precision[:2], precision)
     np.testing.assert_allclose(shift, [9.0, 0.0, 5000.0])
     np.testing.assert_allclose(world.features.base[:2], [9.0, 0.0])
     np.testing.assert_allclose(reservoir[:3], [-1.0, 2.0, -5000.0])
