@@ -8,7 +8,7 @@ import pytest
 
 from polyarm.errors import BrokenFile, PolyarmError
 from polyarm.inference import KindsState, load_state, save_state
-from polyarm.inference.amounts import TRUST, are_amounts, gamma_slices, is_on, side_of
+from polyarm.inference.amounts import FAR, TRUST, are_amounts, gamma_slices, is_on, side_of
 from polyarm.inference.door import copied
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, OFF, ON, ORIGIN, STATUS, WAITING
@@ -72,15 +72,18 @@ def test_amounts_on_a_line_are_left_to_the_other_model() -> None:
 @pytest.mark.parametrize(
     ("values", "amounts", "wanted"),
     [
-        ([0.0], [1.0, 4.0], (0.0, 2.0)),
-        ([0.0, 5.0], [1.0, 16.0], (0.0, 4.0)),
-        ([-3.0], [-2.0, 1.0], (-3.0, 2.0)),
-        ([0.0], [-1.0, -4.0], (0.0, -2.0)),
-        ([0.0, -5.0], [-1.0, -9.0], (0.0, -3.0)),
+        ([0.0], [1.0, 4.0], (0.0, 2.5)),
+        ([0.0, 5.0], [1.0, 16.0], (0.0, 8.5)),
+        ([-3.0], [-2.0, 1.0], (-3.0, 2.5)),
+        ([0.0], [-1.0, -4.0], (0.0, -2.5)),
+        ([0.0, -5.0], [-1.0, -9.0], (0.0, -5.0)),
+        ([], [1.0, 4.0], (0.0, 2.5)),
+        ([], [-1.0, -4.0], (0.0, -2.5)),
+        ([0.0], [1.0] * 8 + [1e9], (0.0, (8.0 + FAR * 10.0) / 9.0)),  # their geometric mean is 10
         ([0.0], [-1.0, 4.0], None),
         ([0.0, 9.0], [-1.0, 12.0], None),
-        ([0.0], [0.0, 1.0, 4.0, -1e-15], (0.0, 2.0)),
-        ([0.0], [0.0, -1.0, -4.0], (0.0, -2.0)),
+        ([0.0], [0.0, 1.0, 4.0, -1e-15], (0.0, 2.5)),
+        ([0.0], [0.0, -1.0, -4.0], (0.0, -2.5)),
         ([0.0], [0.0, 0.0], None),
     ],
 )

@@ -34,7 +34,8 @@ HYPERPRIOR = np.array([3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0])  # as that of co
 NO_VALUES = np.empty(0)  # where there are no kinds
 SIZES, DOUBT = 2.2, 4.0  # n rewards are amounts from exp(SIZES + DOUBT / sqrt(n)) between their quartiles on
 ROUNDING = 1e-12  # share of the largest amount below which one that was counted from elsewhere may be nothing
-NEXT_TO_NOTHING = 1e-3  # of a typical amount: what an amount of nothing counts as
+NEXT_TO_NOTHING = 1e-3  # of the unit: what an amount of nothing counts as
+FAR = 1e3  # times the geometric mean of amounts: none counts as more where their unit is found
 TRUST = 0.9  # weight that it begins with where there are no kinds: that lines hardly do is known by then
 SLICES = 32  # values that stand for a gamma distribution where an objective is asked for
 
@@ -240,10 +241,11 @@ def amount(level: Array, y: Array | float) -> Array:
 
 
 def side_of(amounts: Sequence[float] | Array, values: Array) -> tuple[float, float] | None:
-    """Origin and unit of amounts beside those values, or beside 0 without any: a typical amount, below 0 where they are
-    below the origin.
+    """Origin and unit of amounts beside those values, or beside 0 without any: their mean, below 0 where they are below
+    the origin.
 
-    Amounts may be nothing, or have become so where they were counted from elsewhere and back.
+    The prior's lines go through the unit, and they are lines of means; of many sizes amounts may have a mean ten times
+    their geometric mean.  Amounts may be nothing, or have become so where they were counted from elsewhere and back.
     """
     y = np.asarray(amounts)
     nothing = ROUNDING * float(np.abs(y).max())
@@ -251,8 +253,9 @@ def side_of(amounts: Sequence[float] | Array, values: Array) -> tuple[float, flo
     for origin, sign in ((lowest, 1.0), (highest, -1.0)):
         away = sign * (y - origin)
         if (away >= -nothing).all() and (away > nothing).any():
-            unit = float(np.exp(np.log(away[away > nothing]).mean()))
-            return origin, sign * unit
+            some = away[away > nothing]
+            most = FAR * float(np.exp(np.log(some).mean()))
+            return origin, sign * float(np.minimum(some, most).mean())
     return None
 
 

@@ -34,7 +34,7 @@ STATUS, GAMMA_SHAPE, ORIGIN, AMOUNT_UNIT, HIGHEST = 0, 1, 2, 3, 4
 WAITING, OFF, ON = 0, 1, 2  # whether there is a model
 STRIDE = 1.0  # Newton's step changes the predictor of no reward visited by more
 BEYOND = 3.0  # no mean amount is above so many times the largest amount seen
-LEAST_MEAN = 0.1  # of a typical amount: the least mean that a model is taken by its word for
+LEAST_MEAN = 0.1  # of the unit: the least mean that a model is taken by its word for
 STEEP = 30.0  # logarithm of the largest r
 
 
