@@ -84,6 +84,7 @@ PLANS: dict[str, Plan] = {
     ),
     **dict.fromkeys(("purchases", "purchases/gamma", "purchases/fee", "revenue"), Plan(500, AMOUNTS)),
     **dict.fromkeys(("durations", "durations/weibull", "durations/log-normal"), Plan(500, AMOUNTS)),
+    **dict.fromkeys(("durations/exponential", "durations/erlang"), Plan(500, AMOUNTS)),
     "refunds": Plan(500, ("hurdle:amounts='normal'",)),
     **dict.fromkeys(("counts", "counts/overdispersed"), Plan(500, ("poisson",))),
     "ratings": Plan(500, ("ordinal",)),

@@ -112,6 +112,8 @@ def test_durations_have_their_means_and_laws() -> None:
         "gamma": ("gamma", (0.3, 0.0, 1 / 0.3)),
         "weibull": ("weibull_min", (0.5, 0.0, 0.5)),
         "log-normal": ("lognorm", (2.0, 0.0, np.exp(-2.0))),
+        "exponential": ("expon", (0.0, 1.0)),
+        "erlang": ("gamma", (3.0, 0.0, 1 / 3)),
     }
     for seed, (law, (name, options)) in enumerate(laws.items(), start=20):
         world = world_of(Durations(law=law), seed)  # type: ignore[arg-type]

@@ -8,7 +8,18 @@ import pytest
 
 from polyarm.errors import BrokenFile, PolyarmError
 from polyarm.inference import KindsState, load_state, save_state
-from polyarm.inference.amounts import FAR, TRUST, are_amounts, gamma_slices, is_on, side_of
+from polyarm.inference.amounts import (
+    EVEN,
+    FAR,
+    TRUST,
+    are_amounts,
+    are_of_many_sizes,
+    are_of_several_sizes,
+    gamma_slices,
+    is_on,
+    side_of,
+    size_ratio,
+)
 from polyarm.inference.door import copied
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, OFF, ON, ORIGIN, STATUS, WAITING
@@ -115,7 +126,7 @@ def test_a_reward_on_the_other_side_ends_the_model_until_kinds_change() -> None:
 def test_nothing_changes_where_rewards_are_of_few_sizes_and_where_the_rest_is_one_value() -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((80, 1))
-    for y in (rng.lognormal(size=80), rng.integers(2, size=80).astype(float)):
+    for y in (rng.lognormal(0.0, 0.3, 80), rng.integers(2, size=80).astype(float)):
         state = fed(engine(), y, x)
         assert status(state) == WAITING
         assert state.amounts.model.fits.size == 0
@@ -125,7 +136,7 @@ def test_nothing_changes_where_rewards_are_of_few_sizes_and_where_the_rest_is_on
 def test_rewards_of_many_sizes_on_one_side_of_0_are_amounts_without_any_kind(sign: float) -> None:
     y, x = payments(600)
     kinds = engine()
-    begun = next(n for n in (8, 16, 32, 64) if are_amounts(y[:n]))
+    begun = next(n for n in (8, 16, 32, 64) if are_of_many_sizes(y[:n]))
     assert status(fed(kinds, y[: begun - 1], x[: begun - 1])) == WAITING
     state = fed(kinds, sign * y[:begun], x[:begun])
     assert status(state) == ON
@@ -146,18 +157,47 @@ def test_rewards_of_many_sizes_on_one_side_of_0_are_amounts_without_any_kind(sig
 def test_how_many_sizes_make_amounts() -> None:
     rng = np.random.default_rng(0)
     gamma = rng.standard_gamma(0.3, 64)
-    assert are_amounts(gamma)
-    assert are_amounts(-1e6 * gamma)
-    assert are_amounts(np.append(gamma[:-1], 0.0))
-    assert not are_amounts(np.append(gamma[:-1], -1e-9))
-    assert not are_amounts(np.zeros(8))
-    assert not are_amounts(np.append(gamma[:40], np.zeros(24)))
-    assert not are_amounts(10 + gamma)
-    least = np.exp(2.2 + 4 / 8)
-    for ratio, wanted in ((1.01 * least, True), (0.99 * least, False)):
-        assert are_amounts(np.repeat([1.0, ratio], 32)) is wanted
-    found = {n: sum(are_amounts(rng.exponential(size=n)) for _ in range(500)) for n in (8, 16, 32, 64)}
-    assert max(found.values()) <= 15  # exponential ones hardly ever are
+    for enough in (are_of_many_sizes, are_of_several_sizes):
+        assert enough(gamma)
+        assert enough(-1e6 * gamma)
+        assert enough(np.append(gamma[:-1], 0.0))
+        assert not enough(np.append(gamma[:-1], -1e-9))
+        assert not enough(np.zeros(64))
+        assert not enough(np.append(gamma[:40], np.zeros(24)))
+        assert not enough(10 + gamma)
+    for n, enough, least in (
+        (8, are_of_many_sizes, 2.2 + 4 / 8**0.5),
+        (64, are_of_many_sizes, 2.2 + 4 / 8),
+        (32, are_of_several_sizes, 0.8),
+        (128, are_of_several_sizes, 0.8),
+    ):
+        for ratio, wanted in ((1.01 * np.exp(least), True), (0.99 * np.exp(least), False)):
+            y = np.repeat([1.0, ratio], n // 2)
+            assert size_ratio(-y) == pytest.approx(ratio)
+            assert bool(enough(y)) is wanted
+    assert not are_of_several_sizes(gamma[:31])
+    found = {n: sum(are_of_many_sizes(rng.exponential(size=n)) for _ in range(500)) for n in (8, 16, 32, 64)}
+    assert max(found.values()) <= 15  # exponential ones hardly ever are of many sizes
+    assert all(are_of_several_sizes(rng.exponential(size=64)) for _ in range(50))
+    assert not are_of_several_sizes(5 + rng.standard_normal(1000))
+
+
+@pytest.mark.parametrize(("scale", "wanted"), [(0.1, [True, True]), (1.0, [False, True])])
+def test_counts_and_marks_must_be_of_many_sizes(scale: float, wanted: list[bool]) -> None:
+    """While rewards lie on a grid there are other models for them."""
+    y = np.random.default_rng(0).standard_gamma(scale, 64)
+    assert [are_amounts(y, on_grid) for on_grid in (True, False)] == wanted
+
+
+def test_several_sizes_begin_with_even_weights_and_many_with_trust() -> None:
+    rng = np.random.default_rng(5)
+    y, x = rng.lognormal(size=64), rng.uniform(-1, 1, (64, 1))
+    for n, wanted in ((31, WAITING), (32, ON)):
+        state = fed(engine(), y[:n], x[:n])
+        assert status(state) == wanted
+    assert state.amounts.weights.tolist() == [1 - EVEN, EVEN]
+    counts = fed(engine(), np.floor(20 * y) + 1, x)
+    assert (status(counts), len(counts.values)) == (WAITING, 0)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.15])
@@ -176,9 +216,10 @@ def test_amounts_of_nothing_now_and_then_are_amounts(share: float) -> None:
     assert 0.1 < state.amounts.model.level[GAMMA_SHAPE] < 0.5
 
 
-def test_rewards_whose_kinds_are_gone_are_amounts_only_where_they_are_of_many_sizes() -> None:
-    for shape, wanted in ((0.3, ON), (5.0, WAITING)):
-        y, x = payments(400, 13, shape)
+def test_rewards_whose_kinds_are_gone_are_amounts_only_where_they_are_of_several_sizes() -> None:
+    for more, wanted in ((0.0, ON), (10.0, WAITING)):
+        y, x = payments(400, 13)
+        y[6:] += more
         y[:6] = 0.0
         state = fed(engine(half_life=40.0), y, x)
         assert len(state.values) == 0

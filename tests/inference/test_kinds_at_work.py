@@ -27,7 +27,7 @@ X = np.array([0.8])
 
 
 @pytest.mark.parametrize("memory", [None, 12])
-@pytest.mark.parametrize("kind", ["continuous", "clicks", "purchases", "counts"])
+@pytest.mark.parametrize("kind", ["continuous", "clicks", "purchases", "counts", "durations"])
 def test_the_past_fades_once_in_every_part(listen: Listen, kind: str, memory: int | None) -> None:
     """Eight times in a half-life: tally, links, amounts, sticks and the rest, each where it is in use."""
     heard = {
@@ -42,10 +42,11 @@ def test_the_past_fades_once_in_every_part(listen: Listen, kind: str, memory: in
     for n in range(1, 61):
         smooth = float(np.exp(rng.standard_normal()))
         y = {
-            "continuous": smooth,
+            "continuous": np.log(smooth),
             "clicks": float(rng.random() < 0.3),
             "purchases": smooth if n % 2 else 0.0,
             "counts": float(rng.poisson(9.0)),
+            "durations": smooth,
         }[kind]
         for calls in heard.values():
             calls.clear()
@@ -65,7 +66,7 @@ def test_the_past_fades_once_in_every_part(listen: Listen, kind: str, memory: in
             assert len(calls) == due[name], (n, name)
             assert {arguments[-1] for arguments, _ in calls} <= {0.5 ** (2 / 16)}
     assert with_kinds == (kind in ("clicks", "purchases"))
-    assert on == (kind == "purchases")
+    assert on == (kind in ("purchases", "durations"))
 
 
 def test_forgetting_leaves_a_share_for_good() -> None:
@@ -265,7 +266,7 @@ def test_amounts_end_with_the_kind_that_they_were_beside() -> None:
     kinds, rng = engine(), np.random.default_rng(0)
     state = kinds.init()
     for n in range(1, 64):
-        y = 0.0 if n <= 18 and n % 2 else float(np.exp(rng.standard_normal()))
+        y = 0.0 if n <= 18 and n % 2 else float(np.exp(0.3 * rng.standard_normal()))
         state = kinds.update(state, rng.standard_normal(1), n % 2, y, rng)
         assert state.values.tolist() == ([0.0] if 7 <= n <= 60 else []) or n < 7
         if n > 7:

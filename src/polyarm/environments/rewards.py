@@ -37,6 +37,8 @@ REWARDS: dict[str, Settings] = {
         "": (Durations(), 1500),
         "weibull": (Durations(law="weibull"), 1500),
         "log-normal": (Durations(law="log-normal"), 1500),
+        "exponential": (Durations(law="exponential"), 1500),
+        "erlang": (Durations(law="erlang"), 1500),
     },
     "counts": {"": (Counts(), 1500), "overdispersed": (Counts(dispersion=0.5), 1500)},
     "ratings": {"": (Ratings(), 1500)},

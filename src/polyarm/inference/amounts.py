@@ -3,9 +3,10 @@
 Rewards of no kind are amounts where all of them are above the lowest kind, or all below the highest: what was paid
 beside nothing, a cost beside none.  The model begins with the eighth; the first reward on the other side ends it until
 the kinds change.  Where there are no kinds at all, rewards are amounts when none is below 0, or none above, and they
-are of so many sizes that a few lines cannot follow their mean: `are_amounts`, asked after 8, 16, 32, ... of them.
+are of several sizes: `are_amounts`, asked after 8, 16, 32, ... of them.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -32,11 +33,13 @@ ENOUGH = 8  # amounts that it begins with
 PASSES = 8  # over all amounts when it begins
 HYPERPRIOR = np.array([3.0, 3.0, 0.6, 2.0, 0.1, 1.0, 1.0, 4.0])  # as that of counts: see links.HYPERPRIORS
 NO_VALUES = np.empty(0)  # where there are no kinds
-SIZES, DOUBT = 2.2, 4.0  # n rewards are amounts from exp(SIZES + DOUBT / sqrt(n)) between their quartiles on
+MANY, DOUBT = 2.2, 4.0  # n rewards are of many sizes from exp(MANY + DOUBT / sqrt(n)) between their quartiles on
+SEVERAL, SEEN = 0.8, 32  # and of several from exp(SEVERAL) on once so many were seen
 ROUNDING = 1e-12  # share of the largest amount below which one that was counted from elsewhere may be nothing
 NEXT_TO_NOTHING = 1e-3  # of the unit: what an amount of nothing counts as
 FAR = 1e3  # times the geometric mean of amounts: none counts as more where their unit is found
-TRUST = 0.9  # weight that it begins with where there are no kinds: that lines hardly do is known by then
+EVEN = 0.5  # weight that it begins with
+TRUST = 0.9  # the same where rewards without kinds are of many sizes: that lines hardly do is known by then
 SLICES = 32  # values that stand for a gamma distribution where an objective is asked for
 
 
@@ -98,8 +101,9 @@ class AmountModel:
             return state
         if status == WAITING:
             rewards = list(kept()) or [reward]  # the others have just faded
-            side = side_of([each.value for each in rewards], values)
-            weight = 0.5 if len(values) > 0 else TRUST
+            amounts = np.array([each.value for each in rewards])
+            side = side_of(amounts, values)
+            weight = TRUST if len(values) == 0 and are_of_many_sizes(amounts) else EVEN
             state = self.init(OFF) if side is None else self._begun(rewards, *side, weight)
         elif amount(state.model.level, reward.value) >= 0.0:
             state = self._followed(state, reward, n)
@@ -259,17 +263,32 @@ def side_of(amounts: Sequence[float] | Array, values: Array) -> tuple[float, flo
     return None
 
 
-def are_amounts(rewards: Array) -> bool:
-    """Whether rewards without kinds are amounts: on one side of 0, the upper quartile of their sizes e^2.2 times the
-    lower one, or more while they are few.  It is 5 times (e^1.6) where they are exponential, 23 times where they are
-    squares of such, and 50 times where they are gamma of shape 0.3.  Where a quarter of them is nothing, that will be a
-    kind.
+def are_amounts(rewards: Array, on_grid: bool) -> bool:
+    """Whether rewards without kinds are amounts: of many sizes, or of several where they are no counts or marks."""
+    return are_of_many_sizes(rewards) or (not on_grid and are_of_several_sizes(rewards))
+
+
+def are_of_many_sizes(rewards: Array) -> bool:
+    """Whether all are on one side of 0, and most of them are short beside their mean."""
+    return size_ratio(rewards) > math.exp(MANY + DOUBT / math.sqrt(len(rewards)))
+
+
+def are_of_several_sizes(rewards: Array) -> bool:
+    """Whether all are on one side of 0, and the long ones are a multiple of the short ones."""
+    return len(rewards) >= SEEN and size_ratio(rewards) > math.exp(SEVERAL)
+
+
+def size_ratio(rewards: Array) -> float:
+    """Upper quartile of the sizes of rewards beside the lower one; 1 where they are on both sides of 0.
+
+    It is 5 where they are exponential, 23 where they are squares of such and 50 where they are gamma of shape 0.3.
+    Where a quarter of them is nothing, that will be a kind: 1.
     """
     if side_of(rewards, NO_VALUES) is None:
-        return False
+        return 1.0
     low, high = np.quantile(np.abs(rewards), (0.25, 0.75))
     least = ROUNDING * float(np.abs(rewards).max())
-    return bool(low > least and high > low * np.exp(SIZES + DOUBT / np.sqrt(len(rewards))))
+    return float(high / low) if low > least else 1.0
 
 
 def gamma_slices(shape: float) -> Array:

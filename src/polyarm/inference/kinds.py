@@ -285,8 +285,10 @@ class KindsEngine:
             state = state._replace(amounts=self._amounts.init())
         if state.rest_is != MIXTURE or (values == reward.value).any():
             return state
-        if len(values) == 0 and not is_amounts_on(state.amounts) and not are_amounts(some_rewards(state.rest)):
-            return state
+        if len(values) == 0 and not is_amounts_on(state.amounts):
+            on_grid = bool(state.links.models.grid[STATUS] != OFF)
+            if not are_amounts(some_rewards(state.rest), on_grid):
+                return state
         kept, n = partial(self._kept_amounts, state), state.rest.n_rewards
         return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, values, kept))
 
