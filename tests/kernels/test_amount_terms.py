@@ -210,6 +210,19 @@ def test_an_amount_is_taken_in_and_what_had_its_row_stays_for_good(world: World,
     assert amounts.level[HIGHEST] == max(LARGEST, t)
 
 
+def test_every_number_that_is_predicted_from_must_be_finite(world: World) -> None:
+    amounts, weights = world.amounts, np.array([0.4, 0.6])
+    assert kernels.is_finite(amounts, weights)
+    for part in (weights, amounts.level, amounts.sums, amounts.fits):
+        for at in np.ndindex(part.shape):
+            was = part[at]
+            for wrong in (np.nan, np.inf, -np.inf):
+                part[at] = wrong
+                assert not kernels.is_finite(amounts, weights)
+            part[at] = was
+    assert kernels.is_finite(amounts, weights)
+
+
 def test_what_arms_share_has_the_updates_of_variational_bayes(world: World) -> None:
     amounts = world.amounts
     lam, fits, at = amounts.guess[LAM].copy(), amounts.fits.copy(), np.append(amounts.columns[AT, : D - 1], 1.0)

@@ -16,7 +16,6 @@ import numpy as np
 from polyarm import special
 from polyarm.inference.amounts_checks import require_amounts
 from polyarm.inference.arms import with_empty_arm
-from polyarm.inference.failure import all_finite
 from polyarm.inference.generalized import gamma_shape
 from polyarm.inference.gibbs import with_room
 from polyarm.inference.links import LOOKED_AT, WORK, YOUNG, Reward, fade_weights, first_guess, is_due
@@ -109,8 +108,7 @@ class AmountModel:
             state = self._followed(state, reward, n)
         else:
             state = self.init(OFF)
-        whole = all_finite(state.model.fits, state.model.sums, state.weights, state.model.level)
-        return state if whole else self.init(OFF)
+        return state if trusted(kernels.is_finite)(state.model, state.weights) else self.init(OFF)
 
     def _begun(self, rewards: list[Reward], origin: float, unit: float, weight: float) -> AmountState:
         """State of a model that has learnt some amounts at once, and has that weight beside the other."""
@@ -138,7 +136,7 @@ class AmountModel:
         if is_due(n):
             self._find_shape(state)
         if n <= YOUNG or n % (1 + self.n_arms * (self.context_dim + 1) ** 3 // WORK) == 0:
-            kernels.share(model, HYPERPRIOR)
+            trusted(kernels.share)(model, HYPERPRIOR)
         return state
 
     def _taken_in(self, state: AmountState, reward: Reward) -> AmountState:

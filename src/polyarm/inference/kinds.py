@@ -102,6 +102,11 @@ def is_plain(state: KindsState) -> bool:
     return len(state.values) == 0 and not is_on(state.links) and not is_amounts_on(state.amounts)
 
 
+def is_kind(values: Array, y: float) -> bool:
+    """Whether a reward is one of the values that are kinds."""
+    return len(values) > 0 and bool((values == y).any())
+
+
 def is_looked_at(n: int) -> bool:
     """Whether rewards without kinds may turn out to be amounts after n of them."""
     return n >= ENOUGH and n & (n - 1) == 0
@@ -120,7 +125,7 @@ def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
     if few:
         kinds = [v for c, v in counts if c >= 2][: max(used - 1, 1)]
     else:
-        kinds = [v for c, v in counts if c >= LEAST and c + lost >= n * (SHARE_LEFT if (values == v).any() else SHARE)]
+        kinds = [v for c, v in counts if c >= LEAST and c + lost >= n * (SHARE_LEFT if is_kind(values, v) else SHARE)]
     others = [v for _, v in counts if v not in kinds]
     if not kinds:
         return Found((), MIXTURE, 0.0)
@@ -265,7 +270,7 @@ class KindsEngine:
         if is_on(state.links):
             self._links.judge(state.links, reward, self._probability(state, reward))
         on = is_amounts_on(state.amounts)
-        if on and not (state.values == reward.value).any():
+        if on and not is_kind(state.values, reward.value):
             base = float(self.rest.moments(state.rest, reward.context)[0, reward.arm])
             self._amounts.judge(state.amounts, reward, base)
         known = state.values
@@ -283,7 +288,7 @@ class KindsEngine:
         values = state.values
         if values is not known or state.rest_is != MIXTURE:
             state = state._replace(amounts=self._amounts.init())
-        if state.rest_is != MIXTURE or (values == reward.value).any():
+        if state.rest_is != MIXTURE or is_kind(values, reward.value):
             return state
         if len(values) == 0 and not is_amounts_on(state.amounts):
             on_grid = bool(state.links.models.grid[STATUS] != OFF)
@@ -293,7 +298,7 @@ class KindsEngine:
         return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, values, kept))
 
     def _kept_amounts(self, state: KindsState) -> list[Reward]:
-        return [reward for reward in self._kept(state) if not (state.values == reward.value).any()]
+        return [reward for reward in self._kept(state) if not is_kind(state.values, reward.value)]
 
     def _probability(self, state: KindsState, reward: Reward) -> float:
         """Predictive probability of the cell of the grid around a reward, without models of counts and marks."""
@@ -329,7 +334,7 @@ class KindsEngine:
         if n <= LOOKS or n & (n - 1) == 0:
             return True
         surprise = state.rest_is == UNKNOWN or (state.rest_is == CONSTANT and y != state.constant)
-        return surprise and not bool((state.values == y).any())
+        return surprise and not is_kind(state.values, y)
 
     def _faded(self, state: KindsState) -> KindsState:
         half_life = self.rest.half_life
@@ -357,7 +362,7 @@ class KindsEngine:
         if b != a:
             visits(state.sticks, state.data[b], b, self.moves // 2, 1, handle)
         trusted(kernels.redraw_shared)(state.sticks, a, b, self._hyperprior, handle)
-        if state.rest_is == MIXTURE and not bool((state.values == reward.value).any()):
+        if state.rest_is == MIXTURE and not is_kind(state.values, reward.value):
             rest = self._still._with_reward(state.rest, reward.context, a, reward.value, rng)
             state = state._replace(rest=rest)
         return state

@@ -160,6 +160,21 @@ def share(amounts: Amounts, hyperprior: Array) -> None:
 
 
 @kernel
+def is_finite(amounts: Amounts, weights: Array) -> bool:
+    """Whether all that predictions are made from is finite: a sum keeps what is none."""
+    total = weights[0] + weights[1]
+    for i in range(amounts.level.shape[0]):
+        total += amounts.level[i]
+    for arm in range(amounts.fits.shape[0]):
+        for i in range(amounts.sums.shape[1]):
+            total += amounts.sums[arm, i]
+        for i in range(amounts.fits.shape[1]):
+            for j in range(amounts.fits.shape[2]):
+                total += amounts.fits[arm, i, j]
+    return math.isfinite(total)
+
+
+@kernel
 def moments(amounts: Amounts, weights: Array, x: Array, out: Array) -> None:
     """Turn mean and standard deviation of every arm's mean amount, (2, n_arms), into those of a mixture of models."""
     D = amounts.fits.shape[1]
