@@ -65,7 +65,7 @@ def test_many_contexts_are_many_single_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize("wild_share", [0.0, 0.2])
-def test_the_probability_of_an_interval_is_that_of_the_predictive(wild_share: float) -> None:
+def test_intervals_and_points_are_as_probable_as_the_predictive_says(wild_share: float) -> None:
     engine = RobustEngine(RobustMixture(3, 2, wild_share=wild_share), 8, 4)
     data = [(x, arm, 7.0 + 3.0 * y) for x, arm, y in rewards(60, 2, 3, seed=0) if arm < 2]
     state = fed(engine, data, np.random.default_rng(0))
@@ -75,6 +75,8 @@ def test_the_probability_of_an_interval_is_that_of_the_predictive(wild_share: fl
         for low, high in ((-np.inf, 7.0), (5.0, 6.0), (6.9, 30.0), (-50.0, 2.0)):
             wanted = float(law.cdf(high) - (law.cdf(low) if np.isfinite(low) else 0.0))
             assert engine.probability_between(state, X, arm, low, high) == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+        for y in (-50.0, 2.0, 6.5, 7.0, 30.0, 1e9):
+            assert engine.density(state, X, arm, y) == pytest.approx(float(law.pdf(y)), rel=1e-9)
 
 
 def of_rest(rest: int) -> tuple[KindsEngine, Any]:

@@ -21,6 +21,7 @@ from polyarm.inference.amounts import (
     size_ratio,
 )
 from polyarm.inference.door import copied
+from polyarm.inference.state_file import leaves
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, OFF, ON, ORIGIN, STATUS, WAITING
 from polyarm.models import AmountMixture, JumpMixture, StudentMixture
@@ -247,7 +248,7 @@ def test_draws_objectives_and_predictions_agree_with_moments(paid: Any, sign: fl
     y, x = paid(150, 5)
     kinds, rng, at = engine(), np.random.default_rng(0), np.array([0.5])
     state = fed(kinds, sign * y, x)
-    state.amounts.weights[:] = 0.3, 0.7
+    state.amounts.weights[:] = state.amounts.density_weights[:] = 0.3, 0.7
     mean, sd = kinds.moments(state, at)
     draws = kinds.draw_means(state, at, 40_000, rng)
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 200)
@@ -404,3 +405,39 @@ def test_wild_contexts_and_amounts_leave_every_number_finite(wild: float) -> Non
     state.require_sound()
     assert np.isfinite(kinds.moments(state, np.array([wild]))).all()
     assert np.isfinite(kinds.predictive(state, np.array([wild]), 0).mean())
+
+
+def test_states_without_weights_of_densities_begin_with_those_of_means() -> None:
+    y, x = payments(100, 21)
+    kinds = engine()
+    state = fed(kinds, y, x)
+    without = copied(state)
+    without.amounts.density_weights[:] = 1.0, 0.0  # as a file of an earlier version is read
+    state.amounts.density_weights[:] = state.amounts.weights
+    one, two = (fed(kinds, y[:1], x[:1], 3, each) for each in (state, without))
+    assert one.amounts.density_weights[1] > 0
+    np.testing.assert_array_equal(one.amounts.density_weights, two.amounts.density_weights)
+
+
+def test_earlier_versions_had_no_weights_of_densities_then_no_amounts_then_no_links() -> None:
+    state = engine().init()
+    names = [{name.removeprefix("state.") for name, _ in leaves(state, earlier=n)} for n in range(4)]
+    assert names[0] - names[1] == {"amounts.density_weights"}
+    assert {name.partition(".")[0] for name in names[1] - names[2]} == {"amounts"}
+    assert {name.partition(".")[0] for name in names[2] - names[3]} == {"links"}
+    assert not any(name.startswith(("amounts", "links")) for name in names[3])
+
+
+def test_two_humps_are_told_from_one_where_means_are_alike() -> None:
+    """The gamma model may be as good for the mean, but no distribution of amounts is taken from it."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((600, 1))
+    y = np.where(rng.random(600) < 0.5, 1.0, 9.0) * np.exp(0.1 * rng.standard_normal(600))
+    kinds = engine()
+    state = fed(kinds, y, x)
+    assert status(state) == ON
+    assert state.amounts.density_weights[0] > 0.99
+    law = kinds.predictive(state, np.zeros(1), 0)
+    assert float(law.cdf(6.0) - law.cdf(3.0)) < 0.1
+    y = rng.standard_gamma(1.0, 600) * np.exp(0.8 * x[:, 0])
+    assert fed(kinds, y, x).amounts.density_weights[1] > 0.99

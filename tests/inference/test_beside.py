@@ -13,12 +13,12 @@ from scipy.special import gammainc
 from polyarm.inference import amounts as amounts_engine
 from polyarm.inference import links as links_engine
 from polyarm.inference import links_grid
-from polyarm.inference.amounts import ENOUGH, NEXT_TO_NOTHING, AmountModel, AmountState
+from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState
 from polyarm.inference.door import copied, equal
 from polyarm.inference.generalized import gamma_shape
 from polyarm.inference.links import DISPERSIONS, MARK_GUESS, LinkModels, LinkState, Reward, is_due
 from polyarm.kernels import amounts, generalized, links, sticks
-from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, OFF, ON, ORIGIN, STATUS
+from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, NEXT_TO_NOTHING, OFF, ON, ORIGIN, STATUS
 from polyarm.kernels.links import ALIVE, COUNTS, DISPERSION, FAMILIES, LEVEL, MARKS
 from polyarm.models import JumpMixture, StudentMixture
 from polyarm.models.objectives import MEAN, ProbabilityAbove
@@ -376,11 +376,16 @@ def test_weights_fade_to_powers_and_sums_to_shares() -> None:
         weights = np.array([0.2, 0.3, 0.5])[: len(state.weights)]
         state.weights[:] = weights / weights.sum()
         powers = state.weights**0.3
+        if isinstance(state, AmountState):
+            state.density_weights[:] = 0.9, 0.1
+            faded = state.density_weights**0.3
         sums = (state.models if isinstance(state, LinkState) else state.model).sums
         before = float(sums.reshape(2, -1, sums.shape[-1])[:, 0, 0].sum())
         spread = state.dispersions**0.3 if isinstance(state, LinkState) else None
         models.fade(state, 0.3)
         np.testing.assert_allclose(state.weights, powers / powers.sum(), rtol=1e-12)
+        if isinstance(state, AmountState):
+            np.testing.assert_allclose(state.density_weights, faded / faded.sum(), rtol=1e-12)
         if spread is not None:
             np.testing.assert_allclose(state.dispersions, spread / spread.sum(), rtol=1e-12)
         assert float(sums.reshape(2, -1, sums.shape[-1])[:, 0, 0].sum()) == pytest.approx(0.3 * before)
@@ -394,7 +399,7 @@ def test_draws_of_amounts_are_of_the_model_that_is_drawn(sign: float) -> None:
     """Where the gamma model is drawn, mean, worth and density of a draw are those of one gamma distribution."""
     model = AmountModel(2, 1)
     state = counted(model, [reward._replace(value=sign * reward.value) for reward in paid(40)])
-    state.weights[:] = 0.3, 0.7
+    state.weights[:] = state.density_weights[:] = 0.3, 0.7
     level = state.model.level
     assert np.sign(level[AMOUNT_UNIT]) == sign
     ours = np.random.default_rng(3).random(300) < 0.7
@@ -423,11 +428,10 @@ def test_draws_of_amounts_are_of_the_model_that_is_drawn(sign: float) -> None:
 def test_the_predictive_of_amounts_is_the_sum_of_both_models(sign: float) -> None:
     model = AmountModel(2, 1)
     state = counted(model, [reward._replace(value=sign * reward.value) for reward in paid(40)])
-    state.weights[:] = 0.3, 0.7
     draws = np.empty((20_000, 2))
     state.weights[:] = 0.0, 1.0
     model.draw_means(state, X, draws, np.random.default_rng(0))
-    state.weights[:] = 0.3, 0.7
+    state.density_weights[:] = 0.3, 0.7
     found = model.predictive(state, X, 1, BASE)
     shape = float(state.model.level[GAMMA_SHAPE])
     for low, high in ((2.0, 5.0), (-5.0, -2.0), (-1.0, 3.0), (-3.0, 1.0)):
@@ -442,6 +446,25 @@ def test_the_predictive_of_amounts_is_the_sum_of_both_models(sign: float) -> Non
     assert found.mean() == pytest.approx(0.3 * 3.0 + 0.7 * draws[:, 1].mean(), rel=0.02)
 
 
+def test_means_go_by_the_weights_of_means_and_distributions_by_those_of_densities() -> None:
+    model = AmountModel(2, 1)
+    state = counted(model, paid(40))
+    values, shares, nothing = np.zeros(1), np.full((2, 30, 2), 0.5), np.full((30, 2), np.nan)
+    for of_means, of_densities in (((1.0, 0.0), (0.0, 1.0)), ((0.0, 1.0), (1.0, 0.0))):
+        state.weights[:], state.density_weights[:] = of_means, of_densities
+        means, worths, above = (nothing.copy() for _ in range(3))
+        model.draw_means(state, X, means, np.random.default_rng(0))
+        model.draw_objectives(state, X, MEAN, values, shares, worths, np.random.default_rng(0))
+        model.draw_objectives(state, X, ProbabilityAbove(5.0), values, shares, above, np.random.default_rng(0))
+        densities = np.full((30, 3), np.nan)
+        model.draw_densities(state, X, 1, np.array([1.0, 5.0, 9.0]), densities, np.random.default_rng(0))
+        for found, weight in ((means, of_means), (worths, of_means), (above, of_densities), (densities, of_densities)):
+            assert np.isnan(found).all() == (weight[1] == 0.0)
+        assert model.predictive(state, X, 1, BASE).base_weight == of_densities[0]
+        base = model.probability_between(state, X, 1, (2.0, 5.0), 0.123)
+        assert (base == 0.123) == (of_densities[0] == 1.0)
+
+
 def test_amounts_end_where_one_is_none() -> None:
     model, rewards = AmountModel(2, 1), paid(20)
     state = counted(model, rewards)
@@ -449,7 +472,7 @@ def test_amounts_end_where_one_is_none() -> None:
     for value, status in ((1e-9, ON), (0.0, ON), (-1e-9, OFF), (-1.0, OFF)):
         reward = Reward(1, X, value)
         judged = copied(state)
-        model.judge(judged, reward, 3.0)
+        model.judge(judged, reward, 3.0, 0.1)
         assert equal(judged, state) == (status == OFF)  # what is no amount tells nothing of amounts
         after = model.learnt(copied(state), reward, 21, np.zeros(1), partial(list, rewards))
         assert after.model.level[STATUS] == status

@@ -336,6 +336,7 @@ def test_draws_agree_with_moments() -> None:
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 200)
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.03)
     np.testing.assert_array_equal(kinds.moments_many(state, x[None])[0], [mean, sd])
+    state.amounts.density_weights[:] = state.amounts.weights
     found = kinds.predictive(state, x, 0)
     assert found.mean() == pytest.approx(mean[0], abs=1e-6)
 

@@ -187,7 +187,7 @@ def test_all_models_at_once_are_one_distribution() -> None:
         state = kinds.update(state, x, arm, y, rng)
     assert state.links.weights[1 + MARKS] == 0.0  # too many values for marks
     state.links.weights[:] = 0.6, 0.4, 0.0
-    state.amounts.weights[:] = 0.4, 0.6
+    state.amounts.weights[:] = state.amounts.density_weights[:] = 0.4, 0.6
     mean, sd = kinds.moments(state, X)
     draws = kinds.draw_means(state, X, 20_000, rng)
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / math.sqrt(20_000))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels._jit import plain
@@ -211,16 +212,16 @@ def test_an_amount_is_taken_in_and_what_had_its_row_stays_for_good(world: World,
 
 
 def test_every_number_that_is_predicted_from_must_be_finite(world: World) -> None:
-    amounts, weights = world.amounts, np.array([0.4, 0.6])
-    assert kernels.is_finite(amounts, weights)
-    for part in (weights, amounts.level, amounts.sums, amounts.fits):
+    amounts, weights, others = world.amounts, np.array([0.4, 0.6]), np.array([0.3, 0.7])
+    assert kernels.is_finite(amounts, weights, others)
+    for part in (weights, others, amounts.level, amounts.sums, amounts.fits):
         for at in np.ndindex(part.shape):
             was = part[at]
             for wrong in (np.nan, np.inf, -np.inf):
                 part[at] = wrong
-                assert not kernels.is_finite(amounts, weights)
+                assert not kernels.is_finite(amounts, weights, others)
             part[at] = was
-    assert kernels.is_finite(amounts, weights)
+    assert kernels.is_finite(amounts, weights, others)
 
 
 def test_what_arms_share_has_the_updates_of_variational_bayes(world: World) -> None:
@@ -277,5 +278,21 @@ def test_models_are_judged_by_the_score_of_a_gamma(world: World, y: float, base:
     t = (y - START) / SIZE
     score = [math.exp(-SHAPE * (math.log(max(m, LEAST_MEAN)) + t / max(m, LEAST_MEAN))) for m in means]
     plain(weigh)(wanted, np.array(score) / max(score), SWITCH)
-    plain(kernels.judge)(amounts, found, 1, X, y, base)
-    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    for density in (0.0, 0.02, 3.0):
+        judged, others, expected = found.copy(), np.array([0.6, 0.4]), np.array([0.6, 0.4])
+        plain(kernels.judge)(amounts, judged, others, 1, X, y, base, density)
+        np.testing.assert_allclose(judged, wanted, rtol=1e-9)
+        gamma = stats.gamma(SHAPE, scale=means_at_nodes(amounts, 1) * abs(SIZE) / SHAPE).pdf(abs(y - START))
+        densities = np.array([density, float(WEIGHTS @ gamma)])
+        plain(weigh)(expected, densities / densities.max(), SWITCH)
+        np.testing.assert_allclose(others, expected, rtol=1e-9)
+
+
+def test_an_amount_of_nothing_has_a_density_and_one_that_neither_model_expects_says_nothing(world: World) -> None:
+    amounts, weights, others = world.amounts, np.array([0.3, 0.7]), np.array([0.6, 0.4])
+    plain(kernels.judge)(amounts, weights, others, 1, X, START, 1.0, 0.5)
+    assert np.isfinite(others).all()
+    assert others[1] != 0.4
+    before = others.copy()
+    plain(kernels.judge)(amounts, weights, others, 1, X, START + 1e9 * SIZE, 1.0, 0.0)
+    np.testing.assert_array_equal(others, before)

@@ -128,7 +128,7 @@ def test_means_are_judged_by_the_score_of_a_gamma(y: float, base: float) -> None
     means = [max(base, LEAST_MEAN * unit), own[0, 1]]
     score = np.array([np.exp(-1.7 * (np.log(mean / unit) + y / mean)) for mean in means])
     wanted = np.array([0.3, 0.7]) * score / (np.array([0.3, 0.7]) @ score)
-    kernels.judge(state.model, state.weights, 1, x, y, base)
+    kernels.judge(state.model, state.weights, state.density_weights, 1, x, y, base, 0.1)
     np.testing.assert_allclose(state.weights, (1 - SWITCH) * wanted + SWITCH / 2, rtol=1e-9)
 
 
@@ -149,7 +149,7 @@ def test_the_shape_is_found() -> None:
 def test_what_arms_share_is_where_every_part_fits_the_others() -> None:
     """The closed form of every factor of variational Bayes given the others."""
     model = learnt(drawn(80, 6)).model
-    lines = [normal_of(AmountState(np.ones(2), model, ()), arm) for arm in range(2)]
+    lines = [normal_of(AmountState(np.ones(2), model, (), np.ones(2)), arm) for arm in range(2)]
     lam, wide, shape, scale = model.guess[LAM].copy(), HYPERPRIOR[4:6], HYPERPRIOR[:2], HYPERPRIOR[2:4]
     spread = 1 / (1 / wide + 2 / lam)
     centre = spread * sum(U for U, _ in lines) / lam
@@ -184,14 +184,15 @@ def test_kernels_equal_their_plain_twins() -> None:
     x, fast, slow = np.array([0.4]), np.ones((2, 2)), np.ones((2, 2))
     kernels.visit(one.model, one.data[0], 0, 8, 5)
     kernels.share(one.model, HYPERPRIOR)
-    kernels.judge(one.model, one.weights, 1, x, 25.0, 10.0)
+    kernels.judge(one.model, one.weights, one.density_weights, 1, x, 25.0, 10.0, 0.02)
     kernels.moments(one.model, one.weights, x, fast)
     plain(kernels.visit)(two.model, two.data[0], 0, 8, 5)
     plain(kernels.share)(two.model, HYPERPRIOR)
-    plain(kernels.judge)(two.model, two.weights, 1, x, 25.0, 10.0)
+    plain(kernels.judge)(two.model, two.weights, two.density_weights, 1, x, 25.0, 10.0, 0.02)
     plain(kernels.moments)(two.model, two.weights, x, slow)
     np.testing.assert_allclose(fast, slow, rtol=1e-12)
     np.testing.assert_allclose(one.weights, two.weights, rtol=1e-12)
+    np.testing.assert_allclose(one.density_weights, two.density_weights, rtol=1e-12)
     for a, b in zip(one.model, two.model, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 

@@ -47,7 +47,7 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        options = f"-k {self.folder} -c listen_addresses='' -c max_connections=200"
+        options = f"-k {self.folder} -c listen_addresses='' -c max_connections=200 -c fsync=off"
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-l", f"{self.folder}/log", "-o", options, "start")
 
     def stop(self, mode: str = "fast") -> None:

@@ -1,4 +1,5 @@
-"""A gamma regression beside another model of amounts, the two weighted by how well each has predicted their means.
+"""A gamma regression beside another model of amounts, the two weighted by how well each has predicted their means;
+where a distribution is asked for, by how probable each has found them.
 
 Rewards of no kind are amounts where all of them are above the lowest kind, or all below the highest: what was paid
 beside nothing, a cost beside none.  The model begins with the eighth; the first reward on the other side ends it until
@@ -23,8 +24,18 @@ from polyarm.inference.migration import forget_sums
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels import sticks as columns_of
 from polyarm.kernels._jit import rng_handle, trusted
-from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, OFF, ON, ORIGIN, STATUS, WAITING, Amounts
-from polyarm.models import AmountMixture, Objective, StudentMixture
+from polyarm.kernels.amounts import (
+    AMOUNT_UNIT,
+    GAMMA_SHAPE,
+    NEXT_TO_NOTHING,
+    OFF,
+    ON,
+    ORIGIN,
+    STATUS,
+    WAITING,
+    Amounts,
+)
+from polyarm.models import MEAN, AmountMixture, Objective, StudentMixture
 from polyarm.models.amounts import gamma_density
 from polyarm.types import Array, Rng
 
@@ -35,7 +46,6 @@ NO_VALUES = np.empty(0)  # where there are no kinds
 MANY, DOUBT = 2.2, 4.0  # n rewards are of many sizes from exp(MANY + DOUBT / sqrt(n)) between their quartiles on
 SEVERAL, SEEN = 0.8, 32  # and of several from exp(SEVERAL) on once so many were seen
 ROUNDING = 1e-12  # share of the largest amount below which one that was counted from elsewhere may be nothing
-NEXT_TO_NOTHING = 1e-3  # of the unit: what an amount of nothing counts as
 FAR = 1e3  # times the geometric mean of amounts: none counts as more where their unit is found
 EVEN = 0.5  # weight that it begins with
 TRUST = 0.9  # the same where rewards without kinds are of many sizes: that lines hardly do is known by then
@@ -43,11 +53,12 @@ SLICES = 32  # values that stand for a gamma distribution where an objective is 
 
 
 class AmountState(NamedTuple):
-    """Weights of the other model and of this one, the model, and every arm's amounts."""
+    """Weights of the other model and of this one, the model, every arm's amounts, and the weights by densities."""
 
     weights: Array
     model: Amounts
     data: tuple[Array, ...]
+    density_weights: Array
 
     def require_sound(self) -> None:
         """Raise unless every amount has a row, and all numbers are finite and in their ranges."""
@@ -57,6 +68,11 @@ class AmountState(NamedTuple):
     def growing_axes() -> dict[str, tuple[int, ...]]:
         """Amounts."""
         return {"data": (0,)}
+
+    @staticmethod
+    def added_fields() -> tuple[str, ...]:
+        """Fields that earlier versions did not have."""
+        return ("density_weights",)
 
 
 def is_on(state: AmountState) -> bool:
@@ -84,12 +100,18 @@ class AmountModel:
         sums, fits = np.zeros((A, 1 + D + D * (D + 1) // 2)), np.zeros((A, D, D + 1))
         sizes = np.zeros((self.n_arms, 2), np.int64)
         model = Amounts(sums, sums.copy(), fits, first_guess(HYPERPRIOR, D), level, columns, sizes)
-        return AmountState(np.array([1.0, 0.0]), model, tuple(np.zeros((0, D + 3)) for _ in range(self.n_arms)))
+        data = tuple(np.zeros((0, D + 3)) for _ in range(self.n_arms))
+        return AmountState(np.array([1.0, 0.0]), model, data, np.array([1.0, 0.0]))
 
-    def judge(self, state: AmountState, reward: Reward, base: float) -> None:
-        """Weigh the models by their predictions of an amount's mean, the other's being `base`; in place."""
+    def judge(self, state: AmountState, reward: Reward, base: float, density: float) -> None:
+        """Weigh the models by their predictions of an amount's mean and by its density, the other's being `base` and
+        `density`; in place.
+        """
+        if state.density_weights[1] == 0.0:  # a state of an earlier version
+            state.density_weights[:] = state.weights
         if amount(state.model.level, reward.value) >= 0.0:
-            trusted(kernels.judge)(state.model, state.weights, reward.arm, reward.context, reward.value, base)
+            arm, x, y = reward
+            trusted(kernels.judge)(state.model, state.weights, state.density_weights, arm, x, y, base, density)
 
     def learnt(
         self, state: AmountState, reward: Reward, n: int, values: Array, kept: Callable[[], Iterable[Reward]]
@@ -108,13 +130,14 @@ class AmountModel:
             state = self._followed(state, reward, n)
         else:
             state = self.init(OFF)
-        return state if trusted(kernels.is_finite)(state.model, state.weights) else self.init(OFF)
+        whole = trusted(kernels.is_finite)(state.model, state.weights, state.density_weights)
+        return state if whole else self.init(OFF)
 
     def _begun(self, rewards: list[Reward], origin: float, unit: float, weight: float) -> AmountState:
         """State of a model that has learnt some amounts at once, and has that weight beside the other."""
         state = self.init(ON)
         state.model.level[ORIGIN], state.model.level[AMOUNT_UNIT] = origin, unit
-        state.weights[:] = 1.0 - weight, weight
+        state.weights[:] = state.density_weights[:] = 1.0 - weight, weight
         kernels.fit_all(state.model)
         for reward in rewards:
             state = self._taken_in(state, reward)
@@ -166,6 +189,7 @@ class AmountModel:
         if is_on(state):
             forget_sums(state.model, share)
             fade_weights(state.weights, share)
+            fade_weights(state.density_weights, share)
 
     def with_arm(self, state: AmountState) -> AmountState:
         """State with one more arm, which starts from what the arms share."""
@@ -184,21 +208,22 @@ class AmountModel:
     def draw_objectives(
         self, state: AmountState, x: Array, objective: Objective, values: Array, shares: Array, draws: Array, rng: Rng
     ) -> None:
-        """Replace draws of what every arm's reward is worth likewise; shares (n_arms, n_draws, m + 1) of m values and
-        of amounts.
+        """Replace draws of what every arm's reward is worth likewise, where it is another matter than the mean by the
+        weights of densities; shares (n_arms, n_draws, m + 1) of m values and of amounts.
         """
-        rows = np.flatnonzero(rng.random(len(draws)) < state.weights[1])
+        weights = state.weights if objective == MEAN else state.density_weights
+        rows = np.flatnonzero(rng.random(len(draws)) < weights[1])
         level = state.model.level
         means = self._means(state, x, len(rows), rng).T  # arms first, as shares are
         amounts = level[ORIGIN] + level[AMOUNT_UNIT] * means[..., None] * gamma_slices(float(level[GAMMA_SHAPE]))
-        weights = np.repeat(shares[:, rows, -1:] / SLICES, SLICES, axis=-1)
+        slices = np.repeat(shares[:, rows, -1:] / SLICES, SLICES, axis=-1)
         known = np.broadcast_to(values, (*means.shape, len(values)))
-        parts = np.concatenate([shares[:, rows, :-1], weights], axis=-1)
+        parts = np.concatenate([shares[:, rows, :-1], slices], axis=-1)
         draws[rows] = objective.of_mixture(parts, np.concatenate([known, amounts], axis=-1), 0.0).T
 
     def draw_densities(self, state: AmountState, x: Array, arm: int, grid: Array, densities: Array, rng: Rng) -> None:
-        """Replace draws of the density of an arm's amounts, (n_draws, len(grid)), likewise."""
-        rows = np.flatnonzero(rng.random(len(densities)) < state.weights[1])
+        """Replace draws of the density of an arm's amounts, (n_draws, len(grid)), by the weights of densities."""
+        rows = np.flatnonzero(rng.random(len(densities)) < state.density_weights[1])
         level = state.model.level
         means = self._means(state, x, len(rows), rng)[:, arm]
         densities[rows] = gamma_density(amount(level, grid), means[:, None], float(level[GAMMA_SHAPE]))
@@ -221,15 +246,16 @@ class AmountModel:
         means, level = self._node_means(state, x, arm), state.model.level
         low, high = (np.maximum(amount(level, y), 0.0) * level[GAMMA_SHAPE] / means for y in between)
         each = np.abs(special.gammainc(level[GAMMA_SHAPE], high) - special.gammainc(level[GAMMA_SHAPE], low))
-        return float(state.weights[0] * base + state.weights[1] * (columns_of.WEIGHTS @ each))
+        other, own = state.density_weights
+        return float(other * base + own * (columns_of.WEIGHTS @ each))
 
     def predictive(self, state: AmountState, x: Array, arm: int, base: StudentMixture) -> AmountMixture:
         """Posterior predictive distribution of an arm's next amount under both models."""
         level = state.model.level
         return AmountMixture(
             base=base,
-            base_weight=float(state.weights[0]),
-            weights=state.weights[1] * columns_of.WEIGHTS,
+            base_weight=float(state.density_weights[0]),
+            weights=state.density_weights[1] * columns_of.WEIGHTS,
             means=self._node_means(state, x, arm),
             shape=float(level[GAMMA_SHAPE]),
             origin=float(level[ORIGIN]),

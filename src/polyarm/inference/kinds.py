@@ -93,8 +93,8 @@ class KindsState(NamedTuple):
 
     @staticmethod
     def added_fields() -> tuple[str, ...]:
-        """Fields that earlier versions did not have."""
-        return ("links", "amounts")
+        """Fields that earlier versions did not have; after these came one of `amounts`."""
+        return ("links", "amounts", "amounts.density_weights")
 
 
 def is_plain(state: KindsState) -> bool:
@@ -272,7 +272,8 @@ class KindsEngine:
         on = is_amounts_on(state.amounts)
         if on and not is_kind(state.values, reward.value):
             base = float(self.rest.moments(state.rest, reward.context)[0, reward.arm])
-            self._amounts.judge(state.amounts, reward, base)
+            density = self.rest.density(state.rest, reward.context, reward.arm, reward.value)
+            self._amounts.judge(state.amounts, reward, base, density)
         known = state.values
         state = self._with_own(state, reward, rng)
         if len(state.values) > 0 or len(known) > 0 or on or is_looked_at(state.n_rewards):

@@ -435,6 +435,13 @@ class RobustEngine:
                 total += share * float(counts[n]) * float(inside)
         return total / float(counts.sum())
 
+    def density(self, state: RobustState, context: Array, arm: int, reward: float) -> float:
+        """What `predictive` says of the density of an arm's next reward at one value, in a fraction of the time."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        x = require_context(context, self.context_dim)
+        return float(trusted(predict.density)(self._books(state), x, require_arm(arm, self.n_arms), float(reward)))
+
     def draw_densities(
         self, state: RobustState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
     ) -> Array:

@@ -12,6 +12,7 @@ Every reward keeps the r and z of its last visit.
 weights (2,)        of another model of the same amounts and of this one: they are judged by the *mean* that each
                     predicts.  exp(-c (log m + t / m)) is a gamma likelihood, and for any distribution of t its
                     logarithm is expected to be highest where m is the mean of t.  Weights move as in kernels.links.
+density_weights (2,)  the same by the density that each gave to an amount: what is said of a distribution, not of a mean
 
 sums (A, 1 + D + P)   of an arm, P = D (D + 1) / 2:  n | sum z f | sum r f f' (lower triangle)
 fits (A, D, D + 1)    factor of V^-1 (lower triangle), then U;  kept, guess (3, D), columns, sizes as in kernels.links
@@ -35,6 +36,7 @@ WAITING, OFF, ON = 0, 1, 2  # whether there is a model
 STRIDE = 1.0  # Newton's step changes the predictor of no reward visited by more
 BEYOND = 3.0  # no mean amount is above so many times the largest amount seen
 LEAST_MEAN = 0.1  # of the unit: the least mean that a model is taken by its word for
+NEXT_TO_NOTHING = 1e-3  # of the unit: what an amount of nothing counts as
 STEEP = 30.0  # logarithm of the largest r
 
 
@@ -69,6 +71,17 @@ def expected_mean(amounts: Amounts, arm: int, f: Array, v: Array) -> float:
     for i in range(NODES.shape[0]):
         mean += WEIGHTS[i] * mean_at(amounts, m + math.sqrt(square) * NODES[i])
     return mean
+
+
+@inlined
+def expected_density(amounts: Amounts, arm: int, f: Array, v: Array, t: float) -> float:
+    """Predictive density of an amount t of an arm, in units; v is scratch."""
+    m, square = predictor(amounts.fits[arm], f, v)
+    shape, density = amounts.level[GAMMA_SHAPE], 0.0
+    for i in range(NODES.shape[0]):
+        part = shape * t / mean_at(amounts, m + math.sqrt(square) * NODES[i])
+        density += WEIGHTS[i] * math.exp(shape * math.log(part) - part - math.lgamma(shape)) / t
+    return density
 
 
 @no_refcount
@@ -160,9 +173,9 @@ def share(amounts: Amounts, hyperprior: Array) -> None:
 
 
 @kernel
-def is_finite(amounts: Amounts, weights: Array) -> bool:
+def is_finite(amounts: Amounts, weights: Array, density_weights: Array) -> bool:
     """Whether all that predictions are made from is finite: a sum keeps what is none."""
-    total = weights[0] + weights[1]
+    total = weights[0] + weights[1] + density_weights[0] + density_weights[1]
     for i in range(amounts.level.shape[0]):
         total += amounts.level[i]
     for arm in range(amounts.fits.shape[0]):
@@ -225,14 +238,17 @@ def node_means(amounts: Amounts, arm: int, x: Array, out: Array) -> None:
 
 
 @kernel
-def judge(amounts: Amounts, weights: Array, arm: int, x: Array, y: float, base: float) -> None:
-    """Weigh the models by the means that they predicted, base being the other's."""
+def judge(
+    amounts: Amounts, weights: Array, density_weights: Array, arm: int, x: Array, y: float, base: float, density: float
+) -> None:
+    """Weigh the models by the means that they predicted, and by the densities, base and density being the other's."""
     D = amounts.fits.shape[1]
     f, v = np.ones(D), np.empty(D)
     copy_row(x, f)
-    t = (y - amounts.level[ORIGIN]) / amounts.level[AMOUNT_UNIT]
+    unit = amounts.level[AMOUNT_UNIT]
+    t = (y - amounts.level[ORIGIN]) / unit
     p = np.empty(2)
-    p[0] = (base - amounts.level[ORIGIN]) / amounts.level[AMOUNT_UNIT]
+    p[0] = (base - amounts.level[ORIGIN]) / unit
     p[1] = expected_mean(amounts, arm, f, v)
     for i in range(2):
         mean = max(p[i], LEAST_MEAN)
@@ -241,3 +257,10 @@ def judge(amounts: Amounts, weights: Array, arm: int, x: Array, y: float, base: 
     for i in range(2):
         p[i] = math.exp(p[i] - best)
     weigh(weights, p, SWITCH)
+    p[0] = density * abs(unit)
+    p[1] = expected_density(amounts, arm, f, v, max(t, NEXT_TO_NOTHING))
+    best = max(p[0], p[1])
+    if best > 0.0:
+        p[0] /= best
+        p[1] /= best
+        weigh(density_weights, p, SWITCH)

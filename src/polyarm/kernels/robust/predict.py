@@ -20,10 +20,11 @@ import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.lanes import LANES, load, splat, store, where_less, whole
+from polyarm.kernels.mixture.component import log_gamma_step
 from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.common_centre import Common, common_of
-from polyarm.kernels.robust.component import MEAN
+from polyarm.kernels.robust.component import MEAN, VAR
 from polyarm.kernels.robust.gating import local_counts
 from polyarm.kernels.robust.noise import relative_noise
 from polyarm.kernels.robust.records import Arms, Books, Features, arms_of, n_features
@@ -436,3 +437,32 @@ def describe_components(books: Books, x: Array, arm: int, out: Array) -> None:
         out[0, k] = view.c[k]
         out[1, k] = view.m[k]
         out[2, k] = view.v[k] + squared_length(view.G[:, k])
+
+
+@inlined
+def student_density(t: float, a: float) -> float:
+    """Density of Student's t with 2 a degrees of freedom."""
+    return math.exp(log_gamma_step(a) - 0.5 * math.log(2.0 * math.pi * a) - (a + 0.5) * math.log1p(0.5 * t * t / a))
+
+
+@kernel
+def density(books: Books, x: Array, arm: int, y: float) -> float:
+    """Predictive density of an arm's next reward at y: normals of the components in use, and Student-t of a new one."""
+    arms = arms_of(books)
+    view = view_of(arms, arm, common_of(arms), x)
+    T, K, prior, b = arms.components[arm], arms.sizes[arm, K_USED], arms.prior, arms.shared.noise_scale
+    counts, total = 0.0, 0.0
+    for k in range(K + 1):
+        away, variance, part = y - arms.shared.origin - view.m[k], view.v[k] + squared_length(view.G[:, k]), 0.0
+        if k < K:
+            s2 = T[VAR, k] + variance
+            part = math.exp(-0.5 * away * away / s2) / math.sqrt(2.0 * math.pi * s2)
+        else:
+            scale = math.sqrt(variance + b / prior.noise_shape)
+            part = (1.0 - prior.wild_share) * student_density(away / scale, prior.noise_shape) / scale
+            if prior.wild_share > 0.0:
+                scale = math.sqrt(variance + b / prior.wild_shape)
+                part += prior.wild_share * student_density(away / scale, prior.wild_shape) / scale
+        counts += view.c[k]
+        total += view.c[k] * part
+    return total / counts
