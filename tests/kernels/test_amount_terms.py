@@ -271,7 +271,7 @@ def test_means_are_drawn_for_every_arm(world: World) -> None:
         np.testing.assert_allclose(out[:, arm], np.minimum(drawn, BEYOND * LARGEST))
 
 
-@pytest.mark.parametrize(("y", "base"), [(-1.0, 2.0), (1.5, -3.0), (-2.0, 9.0)])
+@pytest.mark.parametrize(("y", "base"), [(-1.0, 2.0), (1.5, -3.0), (-2.0, 9.0), (START + 1e-5 * SIZE, 1.0)])
 def test_models_are_judged_by_the_score_of_a_gamma(world: World, y: float, base: float) -> None:
     amounts, found, wanted = world.amounts, np.array([0.3, 0.7]), np.array([0.3, 0.7])
     means = [(base - START) / SIZE, float(WEIGHTS @ means_at_nodes(amounts, 1))]

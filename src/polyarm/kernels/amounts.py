@@ -258,7 +258,7 @@ def judge(
         p[i] = math.exp(p[i] - best)
     weigh(weights, p, SWITCH)
     p[0] = density * abs(unit)
-    p[1] = expected_density(amounts, arm, f, v, max(t, NEXT_TO_NOTHING))
+    p[1] = expected_density(amounts, arm, f, v, t if t > 0.0 else NEXT_TO_NOTHING)
     best = max(p[0], p[1])
     if best > 0.0:
         p[0] /= best
