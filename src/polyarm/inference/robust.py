@@ -440,7 +440,8 @@ class RobustEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
-        return float(trusted(predict.density)(self._books(state), x, require_arm(arm, self.n_arms), float(reward)))
+        a, y = require_arm(arm, self.n_arms), require_reward(reward)
+        return float(trusted(predict.density)(self._books(state), x, a, y))
 
     def draw_densities(
         self, state: RobustState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng
