@@ -30,6 +30,12 @@ Redraw = Callable[[GibbsEngine, GibbsState, Rng], None]
 BELIEFS: dict[str, Pair] = {"learn_concentration": (2.0, 2.0), "learn_discount": (2.0, 6.0), "learn_scale": (2.0, 1.0)}
 
 
+@pytest.fixture(autouse=True)
+def _few_sticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Close the truth's sticks at 0.0001, where two of 25 rewards never meet; the sampler's draws close at 0.001."""
+    monkeypatch.setattr("polyarm.models.mixture.STICKS_LEFT", 1e-4)
+
+
 def model_of(concentration: float, discount: float, scale: float) -> LinearMixture:
     base = NormalInverseGamma(2, 0.3, [[40.0, -38.0], [-38.0, 40.0]], 3.0, scale)
     return LinearMixture(base, concentration, discount)

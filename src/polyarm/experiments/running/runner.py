@@ -179,10 +179,15 @@ def _completed(
         waiting.add(executor.submit(work, piece))
         while len(waiting) >= window:
             finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in finished)
+            yield from (_copied(future.result()) for future in finished)
     while waiting:
         finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        yield from (future.result() for future in finished)
+        yield from (_copied(future.result()) for future in finished)
+
+
+def _copied(table: pa.Table) -> pa.Table:
+    """The table in memory of its own: columns that came over a network begin anywhere, and Arrow warns of each."""
+    return table.take(pa.array(np.arange(len(table))))
 
 
 def count_missing(study: Study, store: Store) -> int:
