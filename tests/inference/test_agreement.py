@@ -65,7 +65,7 @@ def test_many_contexts_are_many_single_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize("wild_share", [0.0, 0.2])
-def test_intervals_and_points_are_as_probable_as_the_predictive_says(wild_share: float) -> None:
+def test_intervals_points_and_means_are_as_the_predictive_and_the_moments_say(wild_share: float) -> None:
     engine = RobustEngine(RobustMixture(3, 2, wild_share=wild_share), 8, 4)
     data = [(x, arm, 7.0 + 3.0 * y) for x, arm, y in rewards(60, 2, 3, seed=0) if arm < 2]
     state = fed(engine, data, np.random.default_rng(0))
@@ -76,7 +76,9 @@ def test_intervals_and_points_are_as_probable_as_the_predictive_says(wild_share:
             wanted = float(law.cdf(high) - (law.cdf(low) if np.isfinite(low) else 0.0))
             assert engine.probability_between(state, X, arm, low, high) == pytest.approx(wanted, rel=1e-6, abs=1e-9)
         for y in (-50.0, 2.0, 6.5, 7.0, 30.0, 1e9):
-            assert engine.density(state, X, arm, y) == pytest.approx(float(law.pdf(y)), rel=1e-9)
+            mean, density = engine.forecast(state, X, arm, y)
+            assert density == pytest.approx(float(law.pdf(y)), rel=1e-9)
+            assert mean == engine.moments(state, X)[0, arm]
 
 
 def of_rest(rest: int) -> tuple[KindsEngine, Any]:

@@ -103,15 +103,15 @@ class AmountModel:
         data = tuple(np.zeros((0, D + 3)) for _ in range(self.n_arms))
         return AmountState(np.array([1.0, 0.0]), model, data, np.array([1.0, 0.0]))
 
-    def judge(self, state: AmountState, reward: Reward, base: float, density: float) -> None:
-        """Weigh the models by their predictions of an amount's mean and by its density, the other's being `base` and
+    def judge(self, state: AmountState, reward: Reward, mean: float, density: float) -> None:
+        """Weigh the models by their predictions of an amount's mean and by its density, the other's being `mean` and
         `density`; in place.
         """
         if state.density_weights[1] == 0.0:  # a state of an earlier version
             state.density_weights[:] = state.weights
         if amount(state.model.level, reward.value) >= 0.0:
             arm, x, y = reward
-            trusted(kernels.judge)(state.model, state.weights, state.density_weights, arm, x, y, base, density)
+            trusted(kernels.judge)(state.model, state.weights, state.density_weights, arm, x, y, mean, density)
 
     def learnt(
         self, state: AmountState, reward: Reward, n: int, values: Array, kept: Callable[[], Iterable[Reward]]

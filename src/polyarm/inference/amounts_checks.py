@@ -21,14 +21,13 @@ def require_amounts(state: "AmountState") -> None:
     model = state.model
     for name in ("sums", "kept", "fits", "guess", "level", "columns"):
         require_numbers(getattr(model, name), f"state.amounts.{name}")
-    for name in ("weights", "density_weights"):
-        require_shares(getattr(state, name), f"state.amounts.{name}")
     status = float(model.level[STATUS])
     require(status in (WAITING, OFF, ON), "state.amounts.level", "waiting, off or on", status)
     lengths, arms = {len(model.sums), len(model.kept), len(model.fits)}, len(model.sizes) if status == ON else 0
     require(lengths == {arms}, "state.amounts", f"of {arms} arms", lengths)
     for name in ("weights", "density_weights"):
         weights = getattr(state, name)
+        require_shares(weights, f"state.amounts.{name}")
         require(status == ON or float(weights[0]) == 1.0, f"state.amounts.{name}", "1 alone", weights)
     require_above(model.columns[UNIT], 0.0, "state.amounts.columns")
     require(bool((model.columns[NONZERO] >= 0).all()), "state.amounts.columns", "counts of at least 0", model.columns)

@@ -271,9 +271,8 @@ class KindsEngine:
             self._links.judge(state.links, reward, self._probability(state, reward))
         on = is_amounts_on(state.amounts)
         if on and not is_kind(state.values, reward.value):
-            base = float(self.rest.moments(state.rest, reward.context)[0, reward.arm])
-            density = self.rest.density(state.rest, reward.context, reward.arm, reward.value)
-            self._amounts.judge(state.amounts, reward, base, density)
+            mean, density = self.rest.forecast(state.rest, reward.context, reward.arm, reward.value)
+            self._amounts.judge(state.amounts, reward, mean, density)
         known = state.values
         state = self._with_own(state, reward, rng)
         if len(state.values) > 0 or len(known) > 0 or on or is_looked_at(state.n_rewards):

@@ -435,13 +435,14 @@ class RobustEngine:
                 total += share * float(counts[n]) * float(inside)
         return total / float(counts.sum())
 
-    def density(self, state: RobustState, context: Array, arm: int, reward: float) -> float:
-        """What `predictive` says of the density of an arm's next reward at one value, in a fraction of the time."""
+    def forecast(self, state: RobustState, context: Array, arm: int, reward: float) -> tuple[float, float]:
+        """What `moments` says of an arm's mean and `predictive` of the density at a reward, sooner than either."""
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         a, y = require_arm(arm, self.n_arms), require_reward(reward)
-        return float(trusted(predict.density)(self._books(state), x, a, y))
+        mean, density = trusted(predict.forecast)(self._books(state), x, a, y)
+        return float(mean), float(density)
 
     def draw_densities(
         self, state: RobustState, context: Array, arm: int, grid: Array, n_draws: int, rng: Rng

@@ -1,4 +1,4 @@
-"""Densities of mixtures of Student-t distributions.
+"""Densities of Student-t distributions and of their mixtures.
 
 w, dof, m, scale  (K,)  weight, degrees of freedom (infinity: a normal), location and scale of each component
 y, out            (N,)  where, and the density there
@@ -8,9 +8,15 @@ import math
 
 import numpy as np
 
-from polyarm.kernels._jit import kernel
+from polyarm.kernels._jit import inlined, kernel
 from polyarm.kernels.mixture.component import LOG_2PI, log_gamma_step
 from polyarm.types import Array
+
+
+@inlined
+def student_density(t: float, a: float) -> float:
+    """Density of Student's t with 2 a degrees of freedom."""
+    return math.exp(log_gamma_step(a) - 0.5 * math.log(2.0 * math.pi * a) - (a + 0.5) * math.log1p(0.5 * t * t / a))
 
 
 @kernel

@@ -20,7 +20,6 @@ import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.lanes import LANES, load, splat, store, where_less, whole
-from polyarm.kernels.mixture.component import log_gamma_step
 from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.common_centre import Common, common_of
@@ -29,6 +28,7 @@ from polyarm.kernels.robust.gating import local_counts
 from polyarm.kernels.robust.noise import relative_noise
 from polyarm.kernels.robust.records import Arms, Books, Features, arms_of, n_features
 from polyarm.kernels.robust.units import with_intercept
+from polyarm.kernels.student import student_density
 from polyarm.types import Array, Rng
 
 TAIL = 1e-3  # stick-breaking stops when less than this mass remains; the remainder is one atom
@@ -439,15 +439,11 @@ def describe_components(books: Books, x: Array, arm: int, out: Array) -> None:
         out[2, k] = view.v[k] + squared_length(view.G[:, k])
 
 
-@inlined
-def student_density(t: float, a: float) -> float:
-    """Density of Student's t with 2 a degrees of freedom."""
-    return math.exp(log_gamma_step(a) - 0.5 * math.log(2.0 * math.pi * a) - (a + 0.5) * math.log1p(0.5 * t * t / a))
-
-
 @kernel
-def density(books: Books, x: Array, arm: int, y: float) -> float:
-    """Predictive density of an arm's next reward at y: normals of the components in use, and Student-t of a new one."""
+def forecast(books: Books, x: Array, arm: int, y: float) -> tuple[float, float]:
+    """An arm's mean reward, and the predictive density of its next one at y: normals of the components in use, and
+    Student-t of a new one.
+    """
     arms = arms_of(books)
     view = view_of(arms, arm, common_of(arms), x)
     T, K, prior, b = arms.components[arm], arms.sizes[arm, K_USED], arms.prior, arms.shared.noise_scale
@@ -465,4 +461,5 @@ def density(books: Books, x: Array, arm: int, y: float) -> float:
                 part += prior.wild_share * student_density(away / scale, prior.wild_shape) / scale
         counts += view.c[k]
         total += view.c[k] * part
-    return total / counts
+    mean, _ = find_moments(view, K, arms.shared.concentration)
+    return arms.shared.origin + mean, total / counts
