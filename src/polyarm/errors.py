@@ -265,6 +265,16 @@ def require_name(name: str, known: Sequence[str], kind: str) -> str:
     return name
 
 
+def refused_option(error: TypeError) -> str:
+    """The option that a function was given and does not know, or what else it did not like.
+
+    >>> refused_option(TypeError("Model.__init__() got an unexpected keyword argument 'colour'"))
+    "'colour'"
+    """
+    _, found, option = str(error).partition(" got an unexpected keyword argument ")
+    return option if found else str(error)
+
+
 def require_extra(module: str, extra: str) -> Any:
     """Module that an optional part of polyarm brings."""
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyarm.errors import InvalidArgument, require, require_name
+from polyarm.errors import InvalidArgument, refused_option, require, require_name
 from polyarm.inference.conjugate import ConjugateEngine
 from polyarm.inference.gibbs import GibbsEngine
 from polyarm.inference.particles import ParticleEngine
@@ -63,4 +63,4 @@ def make_engine(name: str, arms: Sequence[LinearMixture], **options: Any) -> Any
     try:
         return build(arms, **options)
     except TypeError as error:
-        raise InvalidArgument(f"options of engine {name!r} must be its settings, got {error}") from None
+        raise InvalidArgument(f"options of engine {name!r} must be its settings, got {refused_option(error)}") from None
