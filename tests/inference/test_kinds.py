@@ -197,6 +197,49 @@ def test_the_mode_is_that_of_a_logistic_regression() -> None:
         np.testing.assert_allclose(F @ F.T, H, rtol=1e-6)
 
 
+def mode_of(state: KindsState, arm: int) -> tuple[Array, Array]:
+    """An arm's features, and the mode of its logistic regression on all its rewards under the guess: Newton's steps, as
+    short as it takes to get closer.
+    """
+    sticks, D = state.sticks, state.sticks.fits.shape[2]
+    rows = state.data[arm][: sticks.sizes[arm, 0]]
+    X, y = rows[:, :D], (rows[:, D + 1] == 0).astype(np.float64)
+    guess, unit = sticks.guess[0], sticks.columns[kernels.UNIT, : D - 1]
+    at = np.append(sticks.columns[kernels.AT, : D - 1], 1.0)
+    information = np.diag(np.append(1 / (guess[1, :-1] * unit), 0.0)) + np.outer(at, at) / guess[1, -1]
+    pull = np.append(guess[0, :-1] / (guess[1, :-1] * unit), 0.0) + at * guess[0, -1] / guess[1, -1]
+
+    def loss(b: Array) -> float:
+        return float(np.sum(np.logaddexp(0.0, X @ b) - y * (X @ b)) + 0.5 * b @ information @ b - pull @ b)
+
+    b = np.zeros(D)
+    for _ in range(50):
+        p = expit(X @ b)
+        step = np.linalg.solve((X.T * (p * (1 - p))) @ X + information, X.T @ (y - p) - information @ b + pull)
+        while loss(b + step) > loss(b) and np.abs(step).max() > 1e-9:
+            step = step / 2
+        b = b + step
+    return X, b
+
+
+@pytest.mark.parametrize(("seed", "moves"), [(1, 32), (4, 128), (5, 128)])
+def test_modes_stay_near_those_of_all_rewards(seed: int, moves: int) -> None:
+    """Two classes that a line parts, 30 correlated columns: a step to where old expansions point went too far, so that
+    the next expansions said nothing, and decisions were left to chance for hundreds of steps.
+    """
+    rng, d = np.random.default_rng(seed), 30
+    mixing, line = rng.normal(size=(6, d)) / 6**0.5, rng.normal(size=d)
+    kinds = KindsEngine(RobustEngine(RobustMixture(2, d)), moves=moves)
+    state = kinds.init()
+    for t in range(300):
+        x = rng.standard_normal(6) @ mixing + 0.5 * rng.standard_normal(d)
+        arm = int(rng.integers(2))
+        state = kinds.update(state, x, arm, float((x @ line > 0) == (arm == 0)), rng)
+        for a in range(2 if t > 80 and t % 10 == 0 else 0):
+            X, mode = mode_of(state, a)
+            assert np.abs(X @ (state.sticks.fits[a, 0, :, -2] - mode)).max() < 0.7
+
+
 def exact_moments(X: Array, y: Array, f: Array, centre: Array, H: Array) -> tuple[float, float]:
     """Mean and standard deviation of sigmoid(f'beta) under a logistic regression with prior N(0, I), on a grid."""
     steps = np.linspace(-9.0, 9.0, 181)

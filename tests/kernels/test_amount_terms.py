@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from polyarm.inference.door import copied
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels._jit import plain
 from polyarm.kernels.amounts import (
@@ -26,9 +27,10 @@ from polyarm.kernels.amounts import (
     Amounts,
 )
 from polyarm.kernels.links import LAM, MEAN, SWITCH, VARIANCE, weigh
-from polyarm.kernels.sticks import AT, NEXT, UNIT
+from polyarm.kernels.sticks import AT, NEXT, STRIDES, UNIT
 from polyarm.types import Array
 from tests.kernels.script import Script
+from tests.statistics.mutants import mutant
 
 A, D = 3, 3
 P = D * (D + 1) // 2
@@ -172,7 +174,7 @@ def test_a_visit_expands_some_amounts_and_goes_to_the_new_centre(
         s[arm] += sums_of(wanted[i : i + 1]) - sums_of(old[None])
     if count == n:
         s[arm, 1:] = amounts.kept[arm, 1:] + sums_of(wanted[:n])[1:]
-    plain(kernels.visit)(amounts, rows, arm, n_moves, start)
+    mutant(kernels.visit, {"STRIDES": 1})(amounts, rows, arm, n_moves, start)
     np.testing.assert_allclose(rows, wanted)
     np.testing.assert_allclose(amounts.sums, s, rtol=1e-8, atol=1e-9)
     if count > 0:
@@ -187,9 +189,27 @@ def test_a_visit_expands_some_amounts_and_goes_to_the_new_centre(
     np.testing.assert_array_equal(amounts.fits[1:], fits[1:])
 
 
+@pytest.mark.parametrize(("steep", "n_moves", "expected"), [(0.0, 5, 2), (40.0, 5, STRIDES), (40.0, 3, STRIDES)])
+def test_a_visit_goes_on_in_strides_until_none_is_held_back(
+    world: World, steep: float, n_moves: int, expected: int
+) -> None:
+    amounts, rows = world.amounts, world.data[0]
+    amounts.fits[:, :, D] *= steep
+    mine, theirs, taken, far = copied(amounts), rows.copy(), 0, math.inf
+    while far > STRIDE * (1 - 1e-9) and taken < STRIDES:
+        before = mine.fits[0, :, D].copy()
+        mutant(kernels.visit, {"STRIDES": 1})(mine, theirs, 0, n_moves, 4)
+        taken, far = taken + 1, float(np.abs(theirs[:5, :D] @ (mine.fits[0, :, D] - before)).max())
+    plain(kernels.visit)(amounts, rows, 0, n_moves, 4)
+    assert taken == expected
+    np.testing.assert_array_equal(rows, theirs)
+    np.testing.assert_array_equal(amounts.fits, mine.fits)
+    np.testing.assert_array_equal(amounts.sums, mine.sums)
+
+
 def test_an_amount_far_above_its_mean_is_cut_off(world: World) -> None:
     world.amounts.fits[0, :, D] = [0.0, 0.0, -99.0]
-    plain(kernels.visit)(world.amounts, world.data[0], 0, 1, 0)
+    mutant(kernels.visit, {"STRIDES": 1})(world.amounts, world.data[0], 0, 1, 0)
     r = math.exp(STEEP)
     np.testing.assert_allclose(world.data[0][4, [D + 1, D + 2]], np.array([r, r - 1 - 99 * r]))
 

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
+from polyarm.inference.door import copied
 from polyarm.kernels import links as kernels
 from polyarm.kernels._jit import plain
 from polyarm.kernels.links import (
@@ -34,9 +35,10 @@ from polyarm.kernels.links import (
     VARIANCE,
     Links,
 )
-from polyarm.kernels.sticks import AT, NEXT, UNIT
+from polyarm.kernels.sticks import AT, NEXT, STRIDES, UNIT
 from polyarm.types import Array
 from tests.kernels.script import Script
+from tests.statistics.mutants import mutant
 
 A, D = 3, 3
 P = D * (D + 1) // 2
@@ -221,7 +223,7 @@ def test_a_visit_expands_some_rewards_and_goes_to_the_new_centres(
             s[arm, family] += sums_of(wanted[i : i + 1], family) - sums_of(old[None], family)
     if count == n:
         s[arm, :, 1:] = [links.kept[arm, h, 1:] + sums_of(wanted[:n], h)[1:] for h in range(FAMILIES)]
-    plain(kernels.visit)(links, rows, arm, n_moves, start)
+    mutant(kernels.visit, {"STRIDES": 1})(links, rows, arm, n_moves, start)
     np.testing.assert_allclose(rows, wanted)
     np.testing.assert_allclose(links.sums, s, rtol=1e-8, atol=1e-9)
     for family in range(FAMILIES):
@@ -233,6 +235,24 @@ def test_a_visit_expands_some_rewards_and_goes_to_the_new_centres(
         far = float(np.abs(rows[visited, :D] @ step).max())
         assert_fit(links.fits[arm, family], H, fits[arm, family, :, D] + min(1.0, STRIDE / far) * step)
     np.testing.assert_array_equal(links.fits[1:], fits[1:])
+
+
+@pytest.mark.parametrize(("steep", "n_moves", "expected"), [(0.0, 5, 3), (40.0, 5, STRIDES), (40.0, 3, STRIDES)])
+def test_a_visit_goes_on_in_strides_until_none_is_held_back(
+    world: World, steep: float, n_moves: int, expected: int
+) -> None:
+    links, rows = world.links, world.data[0]
+    links.fits[:, :, :, D] *= steep
+    mine, theirs, taken, far = copied(links), rows.copy(), 0, math.inf
+    while far > STRIDE * (1 - 1e-9) and taken < STRIDES:
+        before = mine.fits[0, :, :, D].copy()
+        mutant(kernels.visit, {"STRIDES": 1})(mine, theirs, 0, n_moves, 4)
+        taken, far = taken + 1, float(np.abs(theirs[:5, :D] @ (mine.fits[0, :, :, D] - before).T).max())
+    plain(kernels.visit)(links, rows, 0, n_moves, 4)
+    assert taken == expected
+    np.testing.assert_array_equal(rows, theirs)
+    np.testing.assert_array_equal(links.fits, mine.fits)
+    np.testing.assert_array_equal(links.sums, mine.sums)
 
 
 @pytest.mark.parametrize("at", [2, 5])

@@ -28,7 +28,7 @@ import numpy as np
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.copying import copy_row
 from polyarm.kernels.links import SWITCH, count_in, predictor, share_line, weigh
-from polyarm.kernels.sticks import NEXT, NODES, ROWS, WEIGHTS, go_to_centre, hold_back, unpack
+from polyarm.kernels.sticks import NEXT, NODES, ROWS, STRIDES, WEIGHTS, go_to_centre, hold_back, unpack, visited
 from polyarm.types import Array, IntArray
 
 STATUS, GAMMA_SHAPE, ORIGIN, AMOUNT_UNIT, HIGHEST = 0, 1, 2, 3, 4
@@ -117,22 +117,15 @@ def recount(amounts: Amounts, data: Array, arm: int) -> None:
         count_in(amounts.sums[arm], data[i], D, data[i, D + 1], data[i, D + 2])
 
 
-@kernel
-def visit(amounts: Amounts, data: Array, arm: int, n_moves: int, start: int) -> None:
-    """Expand the latest amount of an arm and a run of others from `start` anew, then go to the new centre.
-
-    No further than STRIDE for the amounts visited; with all of them visited the sums are new, too.
+@no_refcount
+def stride(amounts: Amounts, data: Array, arm: int, rows: tuple[int, int, int, int], work: Array) -> bool:
+    """Expand some amounts of an arm anew, then go to the new centre, no further than STRIDE for these amounts; tell
+    whether it is further away.  With all of them visited the sums are new, too.
     """
-    D, n = amounts.fits.shape[1], amounts.sizes[arm, ROWS]
-    count = min(n_moves, n)
-    if count == 0:
-        return
-    latest = (amounts.sizes[arm, NEXT] - 1) % n
-    first = latest if count == n else start % n
-    work = np.empty((2, D))
+    D = amounts.fits.shape[1]
     fit, s = amounts.fits[arm], amounts.sums[arm]
-    for turn in range(count):
-        row = data[latest if turn == 0 else (first + turn) % n]
+    for turn in range(rows[0]):
+        row = data[visited(rows, turn)]
         t = (row[D] - amounts.level[ORIGIN]) / amounts.level[AMOUNT_UNIT]
         m, v = predictor(fit, row, work[1])
         r = math.exp(min(math.log(t) + 0.5 * v - m, STEEP))
@@ -140,10 +133,25 @@ def visit(amounts: Amounts, data: Array, arm: int, n_moves: int, start: int) -> 
         count_in(s, row, D, r - row[D + 1], z - row[D + 2])
         row[D + 1] = r
         row[D + 2] = z
-    if count == n:
+    if rows[0] == rows[3]:
         recount(amounts, data, arm)
     fit_arm(amounts, arm, work)
-    hold_back(fit, data, (count, latest, first, n), work[0], STRIDE)
+    return hold_back(fit, data, rows, work[0], STRIDE)
+
+
+@kernel
+def visit(amounts: Amounts, data: Array, arm: int, n_moves: int, start: int) -> None:
+    """Expand the latest amount of an arm and a run of others from `start` anew, and stride to the new centre."""
+    n = amounts.sizes[arm, ROWS]
+    count = min(n_moves, n)
+    if count == 0:
+        return
+    latest = (amounts.sizes[arm, NEXT] - 1) % n
+    rows = (count, latest, latest if count == n else start % n, n)
+    work = np.empty((2, amounts.fits.shape[1]))
+    for _ in range(STRIDES):
+        if not stride(amounts, data, arm, rows, work):
+            break
 
 
 @kernel

@@ -35,7 +35,21 @@ from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_fr
 from polyarm.kernels.copying import copy_row
 from polyarm.kernels.generalized import NODES, WEIGHTS, mark_slope, sigmoid
 from polyarm.kernels.linalg.triangle import solve_lower
-from polyarm.kernels.sticks import AT, HIGH, NEXT, ROWS, SCALE, SHAPE, UNIT, WIDE, go_to_centre, hold_back, unpack
+from polyarm.kernels.sticks import (
+    AT,
+    HIGH,
+    NEXT,
+    ROWS,
+    SCALE,
+    SHAPE,
+    STRIDES,
+    UNIT,
+    WIDE,
+    go_to_centre,
+    hold_back,
+    unpack,
+    visited,
+)
 from polyarm.types import Array, IntArray
 
 COUNTS, MARKS = 0, 1
@@ -176,26 +190,21 @@ def recount(links: Links, data: Array, arm: int) -> None:
             count_in(links.sums[arm, family], row, D, row[D + 1 + family], row[D + 1 + FAMILIES + family])
 
 
-@kernel
-def visit(links: Links, data: Array, arm: int, n_moves: int, start: int) -> None:
-    """Expand the latest reward of an arm and a run of others from `start` anew, then go to the new centres.
+@no_refcount
+def stride(links: Links, data: Array, arm: int, rows: tuple[int, int, int, int], work: Array) -> bool:
+    """Expand some rewards of an arm anew, then go to the new centres, no further than STRIDE for these rewards; tell
+    whether one is further away.
 
-    No further than STRIDE for the rewards visited.  With all rewards visited the sums are new, too: the first slopes of
-    an arm can be steep, and differences of large numbers would stay in them for good.
+    With all rewards visited the sums are new, too: the first slopes of an arm can be steep, and differences of large
+    numbers would stay in them for good.
     """
-    D, n = links.fits.shape[2], links.sizes[arm, ROWS]
-    count = min(n_moves, n)
-    if count == 0:
-        return
-    latest = (links.sizes[arm, NEXT] - 1) % n
-    first = latest if count == n else start % n
-    work = np.empty((2, D))
+    D = links.fits.shape[2]
     for family in range(FAMILIES):
         if not lives(links, family):
             continue
         fit, s = links.fits[arm, family], links.sums[arm, family]
-        for turn in range(count):
-            row = data[latest if turn == 0 else (first + turn) % n]
+        for turn in range(rows[0]):
+            row = data[visited(rows, turn)]
             k = number_of(links, family, row[D])
             m, v = predictor(fit, row, work[1])
             slope, w = expected_slope(links, family, m, v, k)
@@ -203,13 +212,30 @@ def visit(links: Links, data: Array, arm: int, n_moves: int, start: int) -> None
             count_in(s, row, D, w - row[D + 1 + family], z - row[D + 1 + FAMILIES + family])
             row[D + 1 + family] = w
             row[D + 1 + FAMILIES + family] = z
-    if count == n:
+    if rows[0] == rows[3]:
         recount(links, data, arm)
+    held = False
     for family in range(FAMILIES):
-        if not lives(links, family):
-            continue
-        fit_arm(links, family, arm, work)
-        hold_back(links.fits[arm, family], data, (count, latest, first, n), work[0], STRIDE)
+        if lives(links, family):
+            fit_arm(links, family, arm, work)
+            if hold_back(links.fits[arm, family], data, rows, work[0], STRIDE):
+                held = True
+    return held
+
+
+@kernel
+def visit(links: Links, data: Array, arm: int, n_moves: int, start: int) -> None:
+    """Expand the latest reward of an arm and a run of others from `start` anew, and stride to the new centres."""
+    n = links.sizes[arm, ROWS]
+    count = min(n_moves, n)
+    if count == 0:
+        return
+    latest = (links.sizes[arm, NEXT] - 1) % n
+    rows = (count, latest, latest if count == n else start % n, n)
+    work = np.empty((2, links.fits.shape[2]))
+    for _ in range(STRIDES):
+        if not stride(links, data, arm, rows, work):
+            break
 
 
 @kernel

@@ -46,6 +46,7 @@ STEEP = 30.0  # |eta| at most: beyond it a probability is 0 or 1 to all digits t
 FIRST = 2000.0  # draws of what the arms share that the guess counts for when nothing has been learnt yet
 LATEST = 2000.0  # draws that it is an average of besides
 STRIDE = 3.0  # Newton's step changes the log odds of no reward visited by more
+STRIDES = 8  # steps of a visit at most: one that was held back is followed by another
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
@@ -139,6 +140,19 @@ def move(sticks: Sticks, data: Array, arm: int, i: int, rng: Rng) -> None:
         row[D + 2 + m + j] = eta
 
 
+@no_refcount
+def expand_again(sticks: Sticks, row: Array, arm: int, j: int) -> None:
+    """Expand the log likelihood of a reward of a stick at the mode of now, if it reaches that stick."""
+    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
+    kind = int(row[D + 1])
+    if kind >= j:
+        k = 1.0 if kind == j else 0.0
+        w_old, g_old = expand(row[D + 2 + m + j], k)
+        row[D + 2 + m + j] = min(max(along(row, sticks.fits[arm, j], D), -STEEP), STEEP)
+        w, g = expand(row[D + 2 + m + j], k)
+        change(sticks.sums[arm, j], row, D, 0.0, w - w_old, g - g_old)
+
+
 @inlined
 def add_prior(prior: Array, columns: Array, M: Array, v: Array, variance: Array) -> None:
     """Add the information of a prior to the lower triangle of M, and times its mean to v; write its variances."""
@@ -187,16 +201,22 @@ def go_to_centre(prior: Array, columns: Array, fit: Array, v: Array, variance: A
 
 
 @inlined
-def hold_back(fit: Array, data: Array, rows: tuple[int, int, int, int], stride: Array, most: float) -> None:
-    """Take back so much of a step that the predictor of no reward visited changes by more than `most`.
+def visited(rows: tuple[int, int, int, int], turn: int) -> int:
+    """The reward visited at a turn; rows: how many are, the latest, where the run of the others begins, how many there
+    are in all.
+    """
+    return rows[1] if turn == 0 else (rows[2] + turn) % rows[3]
 
-    rows  their number, the latest, where the run of the others begins, and how many rows there are
+
+@inlined
+def hold_back(fit: Array, data: Array, rows: tuple[int, int, int, int], stride: Array, most: float) -> bool:
+    """Take back so much of a step that the predictor of no reward visited changes by more than `most`, and tell
+    whether there was something to take back.
     """
     D = stride.shape[0]
-    count, latest, first, n = rows
     far = 0.0
-    for turn in range(count):
-        i = latest if turn == 0 else (first + turn) % n
+    for turn in range(rows[0]):
+        i = visited(rows, turn)
         change = 0.0
         for h in range(D):
             change += data[i, h] * stride[h]
@@ -204,6 +224,7 @@ def hold_back(fit: Array, data: Array, rows: tuple[int, int, int, int], stride: 
     if far > most:
         for h in range(D):
             fit[h, D] -= (1.0 - most / far) * stride[h]
+    return far > most
 
 
 @no_refcount
@@ -220,16 +241,21 @@ def fit_mode(sticks: Sticks, arm: int, j: int, work: Array) -> None:
 
 @no_refcount
 def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng: Rng) -> None:
-    """Move some rewards of an arm, then go to the new modes, no further than STRIDE for the rewards moved."""
-    m, n = sticks.fits.shape[1], sticks.sizes[arm, ROWS]
+    """Move some rewards of an arm, then go to the new modes: in strides, between which these rewards are expanded at
+    the mode so far.  One stride to where old expansions point may lead so far that the next ones say nothing there.
+    """
+    n = sticks.sizes[arm, ROWS]
     latest = (sticks.sizes[arm, NEXT] - 1) % max(n, 1)
-    first = int(rng.random() * n)
-    for turn in range(n_moves):  # the latest and a run of neighbours from a random place, which is quick to read
-        i = latest if turn == 0 else (first + turn) % n
-        move(sticks, data, arm, i, rng)
-    for j in range(m):
-        fit_mode(sticks, arm, j, work)
-        hold_back(sticks.fits[arm, j], data, (n_moves, latest, first, n), work[0], STRIDE)
+    rows = (n_moves, latest, int(rng.random() * n), n)  # the latest and a run of neighbours, which is quick to read
+    for turn in range(n_moves):
+        move(sticks, data, arm, visited(rows, turn), rng)
+    for j in range(sticks.fits.shape[1]):
+        for strides in range(STRIDES):
+            for turn in range(n_moves if strides > 0 else 0):
+                expand_again(sticks, data[visited(rows, turn)], arm, j)
+            fit_mode(sticks, arm, j, work)
+            if not hold_back(sticks.fits[arm, j], data, rows, work[0], STRIDE):
+                break
 
 
 @no_refcount

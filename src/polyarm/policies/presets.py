@@ -296,4 +296,6 @@ def make_policy(name: str, n_arms: int, context_dim: int, **options: Any) -> Any
     try:
         return with_objective(build(n_arms, context_dim, **options), objective)
     except TypeError as error:  # an option that neither the policy nor the model it hands options on to knows
-        raise InvalidArgument(f"options of policy {name!r} must be its settings, got {refused_option(error)}") from error
+        raise InvalidArgument(
+            f"options of policy {name!r} must be its settings, got {refused_option(error)}"
+        ) from error
