@@ -28,7 +28,7 @@ import numpy as np
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.copying import copy_row
 from polyarm.kernels.links import SWITCH, count_in, predictor, share_line, weigh
-from polyarm.kernels.sticks import NEXT, NODES, ROWS, STRIDES, WEIGHTS, go_to_centre, hold_back, unpack, visited
+from polyarm.kernels.sticks import NEXT, NODES, ROWS, STRIDES, WEIGHTS, Chosen, go_to_centre, hold_back, unpack, visited
 from polyarm.types import Array, IntArray
 
 STATUS, GAMMA_SHAPE, ORIGIN, AMOUNT_UNIT, HIGHEST = 0, 1, 2, 3, 4
@@ -118,13 +118,13 @@ def recount(amounts: Amounts, data: Array, arm: int) -> None:
 
 
 @no_refcount
-def stride(amounts: Amounts, data: Array, arm: int, rows: tuple[int, int, int, int], work: Array) -> bool:
+def stride(amounts: Amounts, data: Array, arm: int, rows: Chosen, work: Array) -> bool:
     """Expand some amounts of an arm anew, then go to the new centre, no further than STRIDE for these amounts; tell
     whether it is further away.  With all of them visited the sums are new, too.
     """
     D = amounts.fits.shape[1]
     fit, s = amounts.fits[arm], amounts.sums[arm]
-    for turn in range(rows[0]):
+    for turn in range(rows.n_chosen):
         row = data[visited(rows, turn)]
         t = (row[D] - amounts.level[ORIGIN]) / amounts.level[AMOUNT_UNIT]
         m, v = predictor(fit, row, work[1])
@@ -133,7 +133,7 @@ def stride(amounts: Amounts, data: Array, arm: int, rows: tuple[int, int, int, i
         count_in(s, row, D, r - row[D + 1], z - row[D + 2])
         row[D + 1] = r
         row[D + 2] = z
-    if rows[0] == rows[3]:
+    if rows.n_chosen == rows.n:
         recount(amounts, data, arm)
     fit_arm(amounts, arm, work)
     return hold_back(fit, data, rows, work[0], STRIDE)
@@ -147,7 +147,7 @@ def visit(amounts: Amounts, data: Array, arm: int, n_moves: int, start: int) -> 
     if count == 0:
         return
     latest = (amounts.sizes[arm, NEXT] - 1) % n
-    rows = (count, latest, latest if count == n else start % n, n)
+    rows = Chosen(count, latest, latest if count == n else start % n, n)
     work = np.empty((2, amounts.fits.shape[1]))
     for _ in range(STRIDES):
         if not stride(amounts, data, arm, rows, work):

@@ -45,6 +45,7 @@ from polyarm.kernels.sticks import (
     STRIDES,
     UNIT,
     WIDE,
+    Chosen,
     go_to_centre,
     hold_back,
     unpack,
@@ -191,7 +192,7 @@ def recount(links: Links, data: Array, arm: int) -> None:
 
 
 @no_refcount
-def stride(links: Links, data: Array, arm: int, rows: tuple[int, int, int, int], work: Array) -> bool:
+def stride(links: Links, data: Array, arm: int, rows: Chosen, work: Array) -> bool:
     """Expand some rewards of an arm anew, then go to the new centres, no further than STRIDE for these rewards; tell
     whether one is further away.
 
@@ -203,7 +204,7 @@ def stride(links: Links, data: Array, arm: int, rows: tuple[int, int, int, int],
         if not lives(links, family):
             continue
         fit, s = links.fits[arm, family], links.sums[arm, family]
-        for turn in range(rows[0]):
+        for turn in range(rows.n_chosen):
             row = data[visited(rows, turn)]
             k = number_of(links, family, row[D])
             m, v = predictor(fit, row, work[1])
@@ -212,7 +213,7 @@ def stride(links: Links, data: Array, arm: int, rows: tuple[int, int, int, int],
             count_in(s, row, D, w - row[D + 1 + family], z - row[D + 1 + FAMILIES + family])
             row[D + 1 + family] = w
             row[D + 1 + FAMILIES + family] = z
-    if rows[0] == rows[3]:
+    if rows.n_chosen == rows.n:
         recount(links, data, arm)
     held = False
     for family in range(FAMILIES):
@@ -231,7 +232,7 @@ def visit(links: Links, data: Array, arm: int, n_moves: int, start: int) -> None
     if count == 0:
         return
     latest = (links.sizes[arm, NEXT] - 1) % n
-    rows = (count, latest, latest if count == n else start % n, n)
+    rows = Chosen(count, latest, latest if count == n else start % n, n)
     work = np.empty((2, links.fits.shape[2]))
     for _ in range(STRIDES):
         if not stride(links, data, arm, rows, work):

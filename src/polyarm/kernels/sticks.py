@@ -200,22 +200,29 @@ def go_to_centre(prior: Array, columns: Array, fit: Array, v: Array, variance: A
         fit[i, D] += v[i]
 
 
-@inlined
-def visited(rows: tuple[int, int, int, int], turn: int) -> int:
-    """The reward visited at a turn; rows: how many are, the latest, where the run of the others begins, how many there
-    are in all.
-    """
-    return rows[1] if turn == 0 else (rows[2] + turn) % rows[3]
+class Chosen(NamedTuple):
+    """Rewards of an arm that are visited: the latest, and a run of neighbours, which is quick to read."""
+
+    n_chosen: int
+    latest: int
+    first: int  # before the run
+    n: int  # rewards in all
 
 
 @inlined
-def hold_back(fit: Array, data: Array, rows: tuple[int, int, int, int], stride: Array, most: float) -> bool:
+def visited(rows: Chosen, turn: int) -> int:
+    """The reward that is visited at a turn."""
+    return rows.latest if turn == 0 else (rows.first + turn) % rows.n
+
+
+@inlined
+def hold_back(fit: Array, data: Array, rows: Chosen, stride: Array, most: float) -> bool:
     """Take back so much of a step that the predictor of no reward visited changes by more than `most`, and tell
     whether there was something to take back.
     """
     D = stride.shape[0]
     far = 0.0
-    for turn in range(rows[0]):
+    for turn in range(rows.n_chosen):
         i = visited(rows, turn)
         change = 0.0
         for h in range(D):
@@ -246,7 +253,7 @@ def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng:
     """
     n = sticks.sizes[arm, ROWS]
     latest = (sticks.sizes[arm, NEXT] - 1) % max(n, 1)
-    rows = (n_moves, latest, int(rng.random() * n), n)  # the latest and a run of neighbours, which is quick to read
+    rows = Chosen(n_moves, latest, int(rng.random() * n), n)
     for turn in range(n_moves):
         move(sticks, data, arm, visited(rows, turn), rng)
     for j in range(sticks.fits.shape[1]):
