@@ -325,9 +325,9 @@ def test_a_visit_moves_the_latest_and_a_run_of_neighbours(world: World, at: floa
             if not limited[-1]:
                 break
     assert any(limited) == far
-    np.testing.assert_allclose(sticks.fits[0], mine.fits[0], rtol=1e-8)
+    np.testing.assert_allclose(sticks.fits[0], mine.fits[0], rtol=1e-9)
     np.testing.assert_allclose(sticks.sums[0], mine.sums[0], rtol=1e-8, atol=1e-12)
-    np.testing.assert_allclose(data[0], rows, rtol=1e-8)
+    np.testing.assert_allclose(data[0], rows, rtol=1e-12)
 
 
 def expanded_at_the_mode(sticks: Sticks, row: Array, j: int) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.copying import copy_row
-from polyarm.kernels.links import SWITCH, count_in, predictor, share_line, weigh
+from polyarm.kernels.links import SWITCH, choose_rows, count_in, predictor, share_line, weigh
 from polyarm.kernels.sticks import NEXT, NODES, ROWS, STRIDES, WEIGHTS, Chosen, go_to_centre, hold_back, unpack, visited
 from polyarm.types import Array, IntArray
 
@@ -142,14 +142,8 @@ def stride(amounts: Amounts, data: Array, arm: int, rows: Chosen, work: Array) -
 @kernel
 def visit(amounts: Amounts, data: Array, arm: int, n_moves: int, start: int) -> None:
     """Expand the latest amount of an arm and a run of others from `start` anew, and stride to the new centre."""
-    n = amounts.sizes[arm, ROWS]
-    count = min(n_moves, n)
-    if count == 0:
-        return
-    latest = (amounts.sizes[arm, NEXT] - 1) % n
-    rows = Chosen(count, latest, latest if count == n else start % n, n)
-    work = np.empty((2, amounts.fits.shape[1]))
-    for _ in range(STRIDES):
+    rows, work = choose_rows(amounts.sizes[arm], n_moves, start), np.empty((2, amounts.fits.shape[1]))
+    for _ in range(STRIDES if rows.n_chosen > 0 else 0):
         if not stride(amounts, data, arm, rows, work):
             break
 

@@ -224,17 +224,19 @@ def stride(links: Links, data: Array, arm: int, rows: Chosen, work: Array) -> bo
     return held
 
 
+@inlined
+def choose_rows(size: IntArray, n_moves: int, start: int) -> Chosen:
+    """The latest reward of an arm of that size and a run of others from `start`, or all from the latest on."""
+    n = size[ROWS]
+    count, latest = min(n_moves, n), (size[NEXT] - 1) % max(n, 1)
+    return Chosen(count, latest, latest if count == n else start % n, n)
+
+
 @kernel
 def visit(links: Links, data: Array, arm: int, n_moves: int, start: int) -> None:
     """Expand the latest reward of an arm and a run of others from `start` anew, and stride to the new centres."""
-    n = links.sizes[arm, ROWS]
-    count = min(n_moves, n)
-    if count == 0:
-        return
-    latest = (links.sizes[arm, NEXT] - 1) % n
-    rows = Chosen(count, latest, latest if count == n else start % n, n)
-    work = np.empty((2, links.fits.shape[2]))
-    for _ in range(STRIDES):
+    rows, work = choose_rows(links.sizes[arm], n_moves, start), np.empty((2, links.fits.shape[2]))
+    for _ in range(STRIDES if rows.n_chosen > 0 else 0):
         if not stride(links, data, arm, rows, work):
             break
 

@@ -247,22 +247,28 @@ def fit_mode(sticks: Sticks, arm: int, j: int, work: Array) -> None:
 
 
 @no_refcount
-def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng: Rng) -> None:
-    """Move some rewards of an arm, then go to the new modes: in strides, between which these rewards are expanded at
-    the mode so far.  One stride to where old expansions point may lead so far that the next ones say nothing there.
+def go_to_mode(sticks: Sticks, data: Array, arm: int, j: int, rows: Chosen, work: Array) -> None:
+    """Go to the maximum of the expanded posterior, in strides, between which some rewards are expanded at the mode so
+    far: one stride to where old expansions point may lead so far that the next ones say nothing there.
     """
+    for strides in range(STRIDES):
+        for turn in range(rows.n_chosen if strides > 0 else 0):
+            expand_again(sticks, data[visited(rows, turn)], arm, j)
+        fit_mode(sticks, arm, j, work)
+        if not hold_back(sticks.fits[arm, j], data, rows, work[0], STRIDE):
+            break
+
+
+@no_refcount
+def visit(sticks: Sticks, data: Array, arm: int, n_moves: int, work: Array, rng: Rng) -> None:
+    """Move some rewards of an arm, then go to the new modes."""
     n = sticks.sizes[arm, ROWS]
     latest = (sticks.sizes[arm, NEXT] - 1) % max(n, 1)
     rows = Chosen(n_moves, latest, int(rng.random() * n), n)
     for turn in range(n_moves):
         move(sticks, data, arm, visited(rows, turn), rng)
     for j in range(sticks.fits.shape[1]):
-        for strides in range(STRIDES):
-            for turn in range(n_moves if strides > 0 else 0):
-                expand_again(sticks, data[visited(rows, turn)], arm, j)
-            fit_mode(sticks, arm, j, work)
-            if not hold_back(sticks.fits[arm, j], data, rows, work[0], STRIDE):
-                break
+        go_to_mode(sticks, data, arm, j, rows, work)
 
 
 @no_refcount
