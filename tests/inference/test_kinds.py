@@ -53,11 +53,14 @@ def test_rewards_without_kinds_are_the_robust_models_bit_for_bit() -> None:
 
 
 CASES: dict[str, tuple[list[float], tuple[float, ...], int]] = {
-    "one reward": ([0.0], (), MIXTURE),
+    "one reward": ([0.5], (), MIXTURE),
+    "no click": ([0.0], (1.0,), CONSTANT),
+    "a click": ([1.0], (1.0,), CONSTANT),
     "one value twice": ([5.0, 5.0], (5.0,), UNKNOWN),
-    "clicks": ([0.0, 1.0, 0.0, 0.0], (0.0,), CONSTANT),
-    "the first click": ([0.0, 0.0, 1.0], (0.0,), CONSTANT),
-    "two values once": ([0.0, 1.0], (), MIXTURE),
+    "clicks": ([0.0, 1.0, 0.0, 0.0], (1.0,), CONSTANT),
+    "the first click": ([0.0, 0.0, 1.0], (1.0,), CONSTANT),
+    "two values, of which one came twice": ([0.0, 5.0, 0.0], (0.0,), CONSTANT),
+    "two values once": ([0.0, 5.0], (), MIXTURE),
     "three values": ([0.0, 1.0, 2.0, 0.0, 1.0, 0.0], (0.0, 1.0), CONSTANT),
     "one of three values twice": ([0.0, 1.0, 2.0, 0.0], (0.0,), MIXTURE),
     "purchases": ([0.0, 3.1, 0.0, 7.9, 0.0, 2.2, 0.0, 4.5], (0.0,), MIXTURE),
@@ -77,6 +80,41 @@ def test_kinds_are_the_values_that_come_again_and_again(case: str) -> None:
     found = find_kinds(tally, seen, np.zeros(0))
     assert set(found.values) == set(expected)
     assert found.rest == rest
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.0, 7.0)])
+def test_of_two_values_the_kind_stays_whichever_is_the_more_frequent(low: float, high: float) -> None:
+    """Or rewards beyond a memory, which are in sums only, would be lost when the other one takes the lead."""
+    for kind, other in ((low, high), (high, low)):
+        for values in ([low] * 3 + [high] * 5, [low] * 5 + [high] * 3):
+            tally, seen = np.zeros((tallies.SLOTS, 2)), np.zeros(3)
+            for value in values:
+                tallies.count_value(tally, seen, value)
+            assert find_kinds(tally, seen, np.array([kind])) == ((kind,), CONSTANT, other)
+
+
+def test_nothing_is_lost_when_the_rarer_of_two_values_becomes_the_more_frequent() -> None:
+    rng, x = np.random.default_rng(0), np.zeros(1)
+    kinds = KindsEngine(RobustEngine(RobustMixture(1, 1), memory=8))
+    state = kinds.init()
+    for i in range(200):
+        state = kinds.update(state, x, 0, 5.0 if i < 60 else -2.0, rng)
+    assert state.sticks.sums[0, 0, 0] == 200
+
+
+def test_rewards_of_0_and_1_are_known_from_the_first_one_until_another_value_comes() -> None:
+    rng, x = np.random.default_rng(0), np.array([0.5, -1.0])
+    kinds = engine(3, 2)
+    state = kinds.update(kinds.init(), x, 0, 0.0, rng)
+    assert (list(state.values), state.rest_is, state.constant) == ([1.0], CONSTANT, 0.0)
+    mean, sd = kinds.moments(state, x)
+    assert mean[0] < mean[1] == mean[2] == pytest.approx(0.5)  # which is all that a prior can say of 0 and 1
+    assert 0.0 < sd[0] < sd[1] < 0.5
+    for i, y in enumerate((0.0, 0.0, 37.5, 12.25, 0.0)):
+        state = kinds.update(state, x, i % 3, y, rng)
+    assert (list(state.values), state.rest_is) == ([0.0], MIXTURE)
+    assert state.rest.n_rewards == 2
+    assert state.sticks.sums[:, 0, 0].sum() == 6
 
 
 def test_a_frequent_value_is_counted_among_many_others() -> None:
@@ -222,7 +260,7 @@ def mode_of(state: KindsState, arm: int) -> tuple[Array, Array]:
     return X, b
 
 
-@pytest.mark.parametrize(("seed", "moves"), [(1, 32), (4, 128), (5, 128)])
+@pytest.mark.parametrize(("seed", "moves"), [(1, 32), (7, 32), (7, 128)])
 def test_modes_stay_near_those_of_all_rewards(seed: int, moves: int) -> None:
     """Two classes that a line parts, 30 correlated columns: a step to where old expansions point went too far, so that
     the next expansions said nothing, and decisions were left to chance for hundreds of steps.

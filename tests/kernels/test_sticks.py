@@ -16,6 +16,7 @@ from polyarm.inference.door import copied
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels._jit import plain
 from polyarm.kernels.sticks import (
+    ARMS,
     AT,
     FIRST,
     HIGH,
@@ -228,7 +229,8 @@ def expected_shared(sticks: Sticks, j: int, z: Array, gammas: Array) -> tuple[Ar
     own = sticks.fits[there, j, :, D + 1].copy()
     own[:, -1] += own[:, : D - 1] @ sticks.columns[AT, : D - 1]
     n = sticks.sums[:, j, 0].sum()
-    rate = 1 / (FIRST + min(n, LATEST)) if n >= STEPS else 0.0
+    few = max(1.0, (ARMS - 1) / (len(there) - 1))
+    rate, var_rate = (1 / (times * FIRST + min(n, LATEST)) if n >= STEPS else 0.0 for times in (1.0, few))
     units, group = np.append(sticks.columns[UNIT, : D - 1], 1.0), np.array([0, 0, 1])
     spread = 1 / (1 / HYPERPRIOR[WIDE + group] + there.sum() / shared[1])
     mean = own.sum(axis=0) / shared[1] * spread
@@ -241,7 +243,7 @@ def expected_shared(sticks: Sticks, j: int, z: Array, gammas: Array) -> tuple[Ar
     lam, high = scale / gammas, HYPERPRIOR[HIGH : HIGH + 2]
     shared[1] = np.where((lam > LAM_LOW) & (lam < high), lam, shared[1, [0, -1]])[group]
     typical = np.minimum(scale / shape, high)[group]
-    guess[1] = (1 - rate) * guess[1] + rate * (spread + typical + (1 - rate) * away)
+    guess[1] = (1 - var_rate) * guess[1] + var_rate * (spread + typical + (1 - rate) * away)
     guess[0] += rate * (mean - guess[0])
     return shared, guess, list(shape)
 

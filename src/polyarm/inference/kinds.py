@@ -41,6 +41,7 @@ from polyarm.types import Array, IntArray, Rng
 SHARE = 0.3  # of the rewards that a value holds at least to be a kind
 SHARE_LEFT = 0.15  # below which it is no longer one
 LEAST = 4  # rewards that it holds at least
+CLICK, NONE = 1.0, 0.0  # while no other value was seen, rewards are one of these, from the first one on
 FEW = 3  # where no more different values were seen, every value seen twice is a kind
 LOOKS = 64  # the values are looked at in every step up to here, then at powers of two
 SAME = 1e-12  # relative difference that rounding makes
@@ -122,8 +123,12 @@ def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
     n, lost, used = float(seen[tallies.N]), float(seen[tallies.LOST]), int(seen[tallies.USED])
     counts = sorted(((float(c), float(v)) for v, c in tally[:used]), key=lambda pair: -pair[0])
     few = lost == 0 and used <= FEW
+    if few and counts and all(v in (CLICK, NONE) for _, v in counts):
+        return Found((NONE,), CONSTANT, CLICK) if set(values) == {NONE} else Found((CLICK,), CONSTANT, NONE)
     if few:
         kinds = [v for c, v in counts if c >= 2][: max(used - 1, 1)]
+        if used == 2:  # which of the two is the more frequent does not matter
+            kinds = [v for _, v in counts if is_kind(values, v)][:1] or kinds
     else:
         kinds = [v for c, v in counts if c >= LEAST and c + lost >= n * (SHARE_LEFT if is_kind(values, v) else SHARE)]
     others = [v for _, v in counts if v not in kinds]
@@ -140,8 +145,9 @@ class KindsEngine:
     reward takes, and the robust model of the other rewards.
 
     A kind is a value that holds at least 30 % of the rewards so far and at least 4 of them, or any value seen twice
-    while at most three different ones were seen.  When the kinds change, everything is learnt anew from the rewards
-    that can still move: all of them, unless `rest` has a memory or a half-life.
+    while at most three different ones were seen; while nothing but 0 and 1 was seen, they are all that there is.  When
+    the kinds change, everything is learnt anew from the rewards that can still move: all of them, unless `rest` has a
+    memory or a half-life.
     Where the rest lies on one side of a kind, as what was paid does, or rewards without kinds are of many sizes on one
     side of 0, a model of amounts beside the robust one predicts its mean too (see amounts).
     Beside all of this, rewards on a grid may be counts or marks: models of these, with a link, predict too, and means,

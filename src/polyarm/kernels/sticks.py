@@ -44,6 +44,7 @@ CONSTANT = 1e-9  # a column whose variance is below this share of its squared me
 LAM_LOW = 1e-6  # no data reach this
 STEEP = 30.0  # |eta| at most: beyond it a probability is 0 or 1 to all digits that matter
 FIRST = 2000.0  # draws of what the arms share that the guess counts for when nothing has been learnt yet
+ARMS = 6  # arms from which this holds for variances too: fewer say little about how arms differ, and it counts for more
 LATEST = 2000.0  # draws that it is an average of besides
 STRIDE = 3.0  # Newton's step changes the log odds of no reward visited by more
 STRIDES = 8  # steps of a visit at most: one that was held back is followed by another
@@ -314,7 +315,9 @@ def draw_shared(sticks: Sticks, j: int, hyperprior: Array, rng: Rng) -> None:
         n += sticks.sums[arm, j, 0]
         if sticks.sums[arm, j, 0] > 0.0:
             count += 1.0
+    slow = FIRST * max((ARMS - 1.0) / max(A - 1, 1), 1.0)
     rate = 1.0 / (FIRST + min(n, LATEST)) if n >= STEPS else 0.0  # units are guesses themselves at first
+    var_rate = 1.0 / (slow + min(n, LATEST)) if n >= STEPS else 0.0
     for i in range(D):
         g = 0 if i < last else 1
         unit = sticks.columns[UNIT, i] if i < last else 1.0
@@ -327,7 +330,7 @@ def draw_shared(sticks: Sticks, j: int, hyperprior: Array, rng: Rng) -> None:
         mean = total / lam * spread
         away = (mean - guess[0, i]) ** 2 / unit
         guess[0, i] += rate * (mean - guess[0, i])
-        guess[1, i] += rate * (spread + (1.0 - rate) * away - guess[1, i])
+        guess[1, i] += var_rate * (spread + (1.0 - rate) * away - guess[1, i])
         shared[0, i] = mean + math.sqrt(spread * unit) * rng.standard_normal()
         if i == last:
             lam = draw_lam(hyperprior, 0, shared[1, 0], last * count, squares, rng)
@@ -336,14 +339,14 @@ def draw_shared(sticks: Sticks, j: int, hyperprior: Array, rng: Rng) -> None:
             )
             for h in range(last):
                 shared[1, h] = lam
-                guess[1, h] += rate * typical
+                guess[1, h] += var_rate * typical
             squares = 0.0
         for arm in range(A):
             if sticks.sums[arm, j, 0] > 0.0:
                 own = sticks.fits[arm, j, i, D + 1] if i < last else height_of(sticks, arm, j)
                 squares += (own - shared[0, i]) * (own - shared[0, i]) / unit
     shared[1, last] = draw_lam(hyperprior, 1, shared[1, last], count, squares, rng)
-    guess[1, last] += rate * min(
+    guess[1, last] += var_rate * min(
         (hyperprior[SCALE + 1] + 0.5 * squares) / (hyperprior[SHAPE + 1] + 0.5 * count), hyperprior[HIGH + 1]
     )
 
