@@ -1,5 +1,7 @@
 """The default policy knows no units."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def test_0_and_1_are_known_from_the_first_reward_and_in_other_units_soon_after()
     """They are a code rather than amounts: such runs begin otherwise in other units, and learn the same."""
     found = []
     for scale in (1.0, 2.0**-7, 2.0**20):
-        policy = pa.make_policy("nonparametric", 3, 2)
+        policy: Any = pa.make_policy("nonparametric", 3, 2)
         state, rng, world = policy.init(), np.random.default_rng(3), np.random.default_rng(4)
         for t in range(600):
             x = world.standard_normal(2)
