@@ -217,6 +217,8 @@ def require_reward(reward: float, name: str = "reward") -> float:
 
 def require_arm(arm: int, n_arms: int, name: str = "arm") -> int:
     """Arm as an index of an existing arm."""
+    if type(arm) is int and 0 <= arm < n_arms:
+        return arm
     try:
         index = arm.__index__()
     except (AttributeError, TypeError):

@@ -52,6 +52,26 @@ def test_rewards_without_kinds_are_the_robust_models_bit_for_bit() -> None:
     assert isinstance(kinds.predictive(state, x, 0), StudentMixture)
 
 
+def late_value(i: int) -> float:
+    return 7.0 if 300 <= i < 380 else float(np.sin(17.0 * i) + 0.001 * i)
+
+
+def test_the_short_way_through_an_update_is_the_long_one_bit_for_bit() -> None:
+    """Where only the mixture learns it is taken, and left again when a value comes that is seen again and again."""
+    states, taken = [], 0
+    for short in (True, False):
+        kinds, rng = engine(2, 2), np.random.default_rng(5)
+        state, x = kinds.init(), np.random.default_rng(6)
+        for i in range(640):
+            if not short:
+                kinds._door.steady = None
+            taken += state is kinds._door.steady
+            state = kinds.update(state, x.standard_normal(2), i % 2, late_value(i), rng)
+        states.append(bits(state))
+    assert states[0] == states[1]
+    assert taken > 500
+
+
 CASES: dict[str, tuple[list[float], tuple[float, ...], int]] = {
     "one reward": ([0.5], (), MIXTURE),
     "no click": ([0.0], (1.0,), CONSTANT),

@@ -15,7 +15,7 @@ from polyarm.kernels._jit import plain, rng_handle
 from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.robust import predict, update
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
-from polyarm.kernels.robust.records import Rewards, arms_of
+from polyarm.kernels.robust.records import arms_of
 from polyarm.kernels.robust.update import ADD, DEEP, DONE, MANY, UNITS, Reward
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
@@ -256,10 +256,10 @@ def test_compiled_equals_plain(dim: int) -> None:
         arm, other = t % 2, 1 - t % 2
         x, y = noise.standard_normal(dim), float(noise.standard_normal() + 4 * (t % 3))
         for state, twin, source in twins:
-            here, there = (Rewards(state.data[a], state.seats[a]) for a in (arm, other))
-            stage, given = UNITS, (Reward(arm, other, x, y), here, there)
+            here, there = ((state.data[a], state.seats[a]) for a in (arm, other))
+            stage, given = UNITS, Reward(arm, other, x, y, *here, *there)
             while stage != DONE:
-                stage, _ = twin(update.update)(engine._books(state), *given, stage, (6, 3), source)
+                stage, _ = twin(update.update)(engine._books(state), given, stage, (6, 3), source)
                 assert stage in (DONE, ADD)
                 if stage == ADD:
                     engine._move_origin(state)
@@ -487,8 +487,7 @@ def test_another_round_draws_what_the_arms_share_for_every_arm(dim: int) -> None
     rng, alone = np.random.default_rng(0), copied(state)
     for arm in range(4):
         before = alone.hyper.copy(), alone.features.centre.copy()
-        reward = Reward(arm, arm, np.zeros(dim), 0.0)
-        alone, finite = engine._move(alone, reward, update.MOVE_HERE, rng)
+        alone, finite = engine._move(alone, (arm, arm), np.zeros(dim), 0.0, update.MOVE_HERE, rng_handle(rng))
         assert finite
         assert alone.n_rewards == state.n_rewards
         assert (alone.hyper != before[0]).any()

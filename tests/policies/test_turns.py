@@ -8,6 +8,8 @@ import pytest
 from polyarm.errors import InvalidArgument
 from polyarm.inference import ConjugateEngine
 from polyarm.inference.state_checks import DATA_LIMIT
+from polyarm.kernels import information
+from polyarm.kernels._jit import rng_handle
 from polyarm.models import LinearGaussian, NormalInverseGamma
 from polyarm.models.objectives import Quantile
 from polyarm.policies import (
@@ -141,6 +143,22 @@ def test_what_is_judged_is_what_is_played_and_expected() -> None:
         np.testing.assert_array_equal(many, policy.probabilities_many(state, X2, np.random.default_rng(1), mask))
         np.testing.assert_allclose(expected, [ENGINE.expected_means(state, x) for x in X2], rtol=1e-12)
         assert many.shape == expected.shape == (3, 3)
+
+
+def test_a_choice_in_one_call_is_that_of_the_outlook_bit_for_bit() -> None:
+    policy: Any = make_policy("nonparametric", 3, 2, n_draws=30)
+    state, rng = policy.init(), np.random.default_rng(0)
+    for t in range(60):
+        state = policy.update(state, rng.standard_normal(2), t % 3, float(rng.standard_normal()), rng)
+    for engine, given in ((policy.engine, state), (policy.engine.rest, state.rest)):
+        choice = InformationDirected(engine, 30).choose(given, X, np.random.default_rng(4))
+        mix, scores = np.empty(3), np.empty(3)
+        moments, noise = engine.outlook(given, X)
+        arm = information.choose(moments, noise, 30, 2.0, mix, scores, rng_handle(np.random.default_rng(4)))
+        assert choice.arm == arm
+        np.testing.assert_array_equal(choice.scores, scores)
+        assert choice.probabilities is not None
+        np.testing.assert_array_equal(choice.probabilities, mix)
 
 
 def test_eligible_arms_alone_are_judged() -> None:

@@ -84,9 +84,9 @@ def exact_partitions(engine: RobustEngine, X: Array, y: Array, n_nodes: int = 20
 
 def redraw(engine: RobustEngine, state: RobustState, rng: Rng) -> None:
     """Draw arm 0 again, and what the arms share, and move no reward."""
-    rewards, nothing = Rewards(state.data[0], state.seats[0]), update.Reward(0, 0, np.zeros(engine.context_dim), 0.0)
-    books = engine._books(state)
-    update.update(books, nothing, rewards, rewards, update.MOVE_HERE, (0, 0), rng_handle(rng))
+    rewards = state.data[0], state.seats[0]
+    nothing = update.Reward(0, 0, np.zeros(engine.context_dim), 0.0, *rewards, *rewards)
+    update.update(engine._books(state), nothing, update.MOVE_HERE, (0, 0), rng_handle(rng))
 
 
 def visited_partitions(

@@ -57,10 +57,11 @@ LONG = 8  # arrays with more entries are described by a hash
 class Door:
     """What an engine remembers of the states that it trusts."""
 
-    __slots__ = ("fresh", "last", "shape", "text")
+    __slots__ = ("fresh", "last", "shape", "steady", "text")
 
     def __init__(self) -> None:
         self.last: Any = NOTHING
+        self.steady: Any = NOTHING  # the last state, where the engine has found that nothing about it needs a look
         self.fresh: Any = None
         self.shape: Any = None
         self.text: str | None = None

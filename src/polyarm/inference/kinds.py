@@ -18,7 +18,7 @@ from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState, are_amou
 from polyarm.inference.amounts import is_on as is_amounts_on
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.door import NOTHING, Door
-from polyarm.inference.failure import backup_of, put_back
+from polyarm.inference.failure import LARGE, backup_of, put_back
 from polyarm.inference.gibbs import FIRST_CAPACITY, remaining_share, with_room
 from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
 from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
@@ -36,7 +36,7 @@ from polyarm.models import Objective, StudentMixture
 from polyarm.models.amounts import AmountMixture
 from polyarm.models.jumps import JumpMixture
 from polyarm.models.sticks import LogisticSticks
-from polyarm.types import Array, IntArray, Rng
+from polyarm.types import Array, Choice, IntArray, Rng
 
 SHARE = 0.3  # of the rewards that a value holds at least to be a kind
 SHARE_LEFT = 0.15  # below which it is no longer one
@@ -259,18 +259,31 @@ class KindsEngine:
         x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
-        rng_handle(rng)  # a wrong generator is refused before anything changes
-        if state is not self._door.last:
-            state = self._door.admit(self, state)
-        self._door.last = NOTHING
+        handle = rng_handle(rng)  # a wrong generator is refused before anything changes
+        door = self._door
+        if state is not door.last:
+            state = door.admit(self, state)
+        door.last = NOTHING
+        n = state.n_rewards + 1
+        if state is door.steady and n & (n - 1) and -LARGE < y < LARGE:
+            trusted(tallies.count_value)(state.tally, state.seen, y)
+            state = state.after(self.rest._with_reward(state.rest, x, a, y, handle), n)
+            door.last = door.steady = state
+            return state
         backup = backup_of(state, y)
         try:
-            self._door.last = state = self._with_reward(state, Reward(a, x, y), rng)
+            door.last = state = self._with_reward(state, Reward(a, x, y), rng)
         except NumericalFailure:
             if backup is not None:
                 put_back(state, backup)
             raise
+        door.steady = state if self._is_steady(state) else NOTHING
         return state
+
+    def _is_steady(self, state: KindsState) -> bool:
+        """Whether the mixture alone learns from the next reward, unless it is one at which rewards are looked at."""
+        off_grid = bool(state.links.models.grid[STATUS] == OFF)
+        return self.rest.half_life is None and off_grid and state.n_rewards >= LOOKS and is_plain(state)
 
     def _with_reward(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         if is_on(state.links):
@@ -332,7 +345,7 @@ class KindsEngine:
                 return self._rebuilt(state._replace(n_rewards=n), found, reward, rng)
             state = self._with_rest(state, found, rng)
         if len(state.values) == 0:
-            return state.after(self.rest._with_reward(state.rest, x, a, y, rng), n)
+            return state.after(self.rest._with_reward(state.rest, x, a, y, rng_handle(rng)), n)
         return self._learnt(state._replace(n_rewards=n), reward, rng)
 
     def _must_look(self, state: KindsState, n: int, y: float) -> bool:
@@ -369,7 +382,7 @@ class KindsEngine:
             visits(state.sticks, state.data[b], b, self.moves // 2, 1, handle)
         trusted(kernels.redraw_shared)(state.sticks, a, b, self._hyperprior, handle)
         if state.rest_is == MIXTURE and not is_kind(state.values, reward.value):
-            rest = self._still._with_reward(state.rest, reward.context, a, reward.value, rng)
+            rest = self._still._with_reward(state.rest, reward.context, a, reward.value, handle)
             state = state._replace(rest=rest)
         return state
 
@@ -445,7 +458,7 @@ class KindsEngine:
         others = [reward for reward in rewards if reward.value not in found.values]
         engine = self._still if len(others) <= LOOKS else self._quick
         for arm, x, y in others:
-            rest = engine._with_reward(rest, x, arm, y, rng)
+            rest = engine._with_reward(rest, x, arm, y, rng_handle(rng))
         return self.rest.refresh(rest, rng) if others else rest
 
     def _with_rest(self, state: KindsState, found: Found, rng: Rng) -> KindsState:
@@ -598,6 +611,16 @@ class KindsEngine:
         if is_plain(state):
             return self.rest.outlook(state.rest, context)
         return self.moments(state, context), self._alike
+
+    def choose_by_information(
+        self, state: KindsState, context: Array, n_draws: int, power: float, rng: Rng
+    ) -> Choice | None:
+        """An arm by information-directed sampling where the robust model is the only one, else nothing."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        if state is self._door.steady or is_plain(state):
+            return self.rest.choose_by_information(state.rest, context, n_draws, power, rng)
+        return None
 
     def outlook_many(self, state: KindsState, contexts: Array) -> tuple[Array, Array]:
         """The same in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""

@@ -26,9 +26,9 @@ from polyarm.inference.gibbs import FIRST_CAPACITY, grown, remaining_share, room
 from polyarm.inference.migration import memory_fits
 from polyarm.inference.robust_checks import mended, migrated, require_hyper, require_robust
 from polyarm.inference.slots import doubled_slots, slots_in_order
-from polyarm.kernels._jit import plain, rng_handle, trusted
+from polyarm.kernels._jit import RngHandle, plain, rng_handle, trusted
 from polyarm.kernels.mixture.records import K_USED, NEXT
-from polyarm.kernels.robust import draws, predict, records, units
+from polyarm.kernels.robust import choice, draws, predict, records, units
 from polyarm.kernels.robust import update as kernels
 from polyarm.kernels.robust.component import VAR, n_rows
 from polyarm.kernels.robust.noise import relative_noise
@@ -48,7 +48,7 @@ from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, UNITS, R
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.robust import RobustMixture
 from polyarm.renaming import renamed
-from polyarm.types import Array, IntArray, Rng
+from polyarm.types import Array, Choice, IntArray, Rng
 
 PER_ARM = ("components", "slots", "sizes", "centres")
 
@@ -228,9 +228,11 @@ class RobustEngine:
     def update(self, state: RobustState, context: Array, arm: int, reward: float, rng: Rng) -> RobustState:
         """State after one reward."""
         x = require_context(context, self.context_dim)
-        return self._with_reward(state, x, require_arm(arm, self.n_arms), require_reward(reward), rng)
+        return self._with_reward(state, x, require_arm(arm, self.n_arms), require_reward(reward), rng_handle(rng))
 
-    def _with_reward(self, state: RobustState, context: Array, arm: int, reward: float, rng: Rng) -> RobustState:
+    def _with_reward(
+        self, state: RobustState, context: Array, arm: int, reward: float, handle: RngHandle
+    ) -> RobustState:
         """State after a reward that was looked at, by this engine or by one around it."""
         if state is not self._door.last:
             state = self._door.admit(self, state)
@@ -240,7 +242,7 @@ class RobustEngine:
         other = state.n_rewards % self.n_arms
         if other == arm:
             other = (other + 1) % self.n_arms
-        state, finite = self._move(state, Reward(arm, other, context, reward), UNITS, rng)
+        state, finite = self._move(state, (arm, other), context, reward, UNITS, handle)
         if not finite and not mended(state, self.init(), self._books(state)):
             give_up(given, backup, reward)
         self._door.last = state = state.counted()
@@ -249,15 +251,16 @@ class RobustEngine:
             self.fade(state, share)
         return state
 
-    def _move(self, state: RobustState, reward: Reward, stage: int, rng: Rng) -> tuple[RobustState, bool]:
+    def _move(
+        self, state: RobustState, arms: tuple[int, int], context: Array, reward: float, stage: int, handle: RngHandle
+    ) -> tuple[RobustState, bool]:
         """State after an update from a stage on, and whether its numbers are finite."""
-        a, b = reward.arm, reward.other
-        here, there = Rewards(state.data[a], state.seats[a]), Rewards(state.data[b], state.seats[b])
-        left, handle = self.moves, rng_handle(rng)
+        (a, b), left = arms, self.moves
+        given = Reward(a, b, context, reward, state.data[a], state.seats[a], state.data[b], state.seats[b])
         while stage not in (DONE, FAILED):
             n_moves = (left, self.other_arm_moves)
             books = self._books(state)
-            stage, left = trusted(kernels.update)(books, reward, here, there, stage, n_moves, handle)
+            stage, left = trusted(kernels.update)(books, given, stage, n_moves, handle)
             if stage == ADD:
                 self._move_origin(state)
             elif left > 0:
@@ -265,9 +268,8 @@ class RobustEngine:
         return state, stage == DONE
 
     def _books(self, state: RobustState) -> Books:
-        components, features = state.tables, state.columns
-        shared, sample = state.hyper, state.reservoir
-        return Books(components, state.labels, state.sizes, state.centres, shared, features, sample, self._hyperprior)
+        components, labels, sizes, centres, shared, features, sample, *_ = state
+        return Books(components, labels, sizes, centres, shared, features, sample, self._hyperprior)
 
     def _with_room(self, state: RobustState, arm: int) -> RobustState:
         if state.sizes.item(arm, NEXT) == len(state.seats[arm]):
@@ -322,7 +324,7 @@ class RobustEngine:
         self._door.last = NOTHING
         nowhere = np.zeros(self.context_dim)
         for arm in range(self.n_arms):
-            state, finite = self._move(state, Reward(arm, arm, nowhere, 0.0), MOVE_HERE, rng)
+            state, finite = self._move(state, (arm, arm), nowhere, 0.0, MOVE_HERE, rng_handle(rng))
             if not finite:
                 mended(state, self.init(), self._books(state))
         self._door.last = state
@@ -358,6 +360,15 @@ class RobustEngine:
         out, noise = np.empty((2, self.n_arms)), np.empty(self.n_arms)
         trusted(predict.outlook)(self._books(state), x, out, noise)
         return out, noise
+
+    def choose_by_information(self, state: RobustState, context: Array, n_draws: int, power: float, rng: Rng) -> Choice:
+        """An arm by information-directed sampling with this outlook, in one call (kernels.information)."""
+        if state is not self._door.last:
+            self._door.check(self, state)
+        x = require_context(context, self.context_dim)
+        mix, scores = np.empty(self.n_arms), np.empty(self.n_arms)
+        arm = trusted(choice.choose)(self._books(state), x, n_draws, power, mix, scores, rng_handle(rng))
+        return Choice(arm, scores, mix)
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:
         """The same in many contexts, (n, 2, n_arms)."""

@@ -90,7 +90,7 @@ _handles: dict[int, tuple[Any, NDArray[np.uintp]]] = {}
 
 def rng_handle(rng: Rng) -> RngHandle:
     """The generator as kernels take it: addresses of its state and of its C functions."""
-    bits = require_generator(rng).bit_generator
+    bits = (rng if type(rng) is np.random.Generator else require_generator(rng)).bit_generator
     known = _handles.get(id(bits))
     if known is not None and known[0] is bits:
         return known[1]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Protocol
 
 import numpy as np
@@ -63,14 +63,27 @@ class InformationDirected(PolicyDefaults[State]):
         require_count(self.n_draws, "n_draws", at_least=2)
         require_count(self.n_rounds, "n_rounds")
 
+    @cached_property
+    def _by_mean(self) -> bool:
+        return self.objective == MEAN
+
+    @cached_property
+    def _at_once(self) -> Callable[..., Choice | None] | None:
+        """How the engine chooses by this rule in one call, where it can."""
+        return getattr(self.engine, "choose_by_information", None)
+
     def init(self) -> State:
         """State before any reward."""
         return self.engine.init()
 
     def choose(self, state: State, context: Array, rng: Rng, eligible: Mask | None = None) -> Choice:
         """Arm to play in this context."""
-        if self.objective != MEAN:
+        if not self._by_mean:
             return self._choose_by_draws(state, context, rng, eligible)
+        if eligible is None and self._at_once is not None:
+            choice = self._at_once(state, context, self.n_draws, self.power, rng)
+            if choice is not None:
+                return choice
         moments, noise = self._outlook(state, context)
         mask = require_eligible(eligible, moments.shape[1])
         if mask is not None:

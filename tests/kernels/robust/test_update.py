@@ -155,7 +155,12 @@ def seated(world: World, arm: int) -> Rewards:
 
 def add(world: World, arm: int, rewards: Rewards, x: Any, y: float, **replaced: Any) -> None:
     """Add one reward; `move` is noted, not made."""
-    given = (plain(arm_of)(world.books, arm, rewards), world.arms, Reward(arm, arm, x, y), world.room)
+    given = (
+        plain(arm_of)(world.books, arm, rewards),
+        world.arms,
+        Reward(arm, arm, x, y, *rewards, *rewards),
+        world.room,
+    )
     mutant(update.add_reward, replaced)(*given, Script(normals=NORMALS))
 
 
@@ -221,8 +226,8 @@ class Stages:
             "is_finite_in": lambda books, arm, other: self.is_finite(arm, other),
             "MANY": D,
         }
-        given = (Reward(0, other, np.ones(2), 1.0), seated(self.world, 0), seated(self.world, other), stage, n_moves)
-        stage, left = mutant(update.update, replaced)(self.world.books, *given, Script())
+        reward = Reward(0, other, np.ones(2), 1.0, *seated(self.world, 0), *seated(self.world, other))
+        stage, left = mutant(update.update, replaced)(self.world.books, reward, stage, n_moves, Script())
         return stage, left
 
 

@@ -36,12 +36,18 @@ UNITS, ADD, MOVE_HERE, MOVE_THERE, DONE, FAILED = 0, 1, 2, 3, 4, 5  # stages of 
 
 
 class Reward(NamedTuple):
-    """A reward that has come in, and the other arm whose rewards move too, or the same again."""
+    """A reward that has come in, and the other arm whose rewards move too, or the same again; then the rewards of both
+    arms with their labels.
+    """
 
     arm: int
     other: int
     x: Array
     y: float
+    data: Array
+    z: IntArray
+    other_data: Array
+    other_z: IntArray
 
 
 @no_refcount
@@ -199,9 +205,7 @@ def add_and_move(
 
 
 @kernel
-def update(
-    books: Books, reward: Reward, here: Rewards, there: Rewards, stage: int, n_moves: tuple[int, int], handle: RngHandle
-) -> tuple[int, int]:
+def update(books: Books, reward: Reward, stage: int, n_moves: tuple[int, int], handle: RngHandle) -> tuple[int, int]:
     """Take a reward in, from the stage that was reached; return the stage reached and the moves left in it.
 
     ADD: rewards or columns must be counted from elsewhere first.  A stage with moves left: an arm has no slot free.
@@ -214,7 +218,8 @@ def update(
         if not renew_units(arms, books.reservoir, reward, room.solver, rng):
             return ADD, n_moves[0]
         stage = ADD
-    arm, other = arm_of(books, reward.arm, here), arm_of(books, reward.other, there)
+    arm = arm_of(books, reward.arm, Rewards(reward.data, reward.z))
+    other = arm_of(books, reward.other, Rewards(reward.other_data, reward.other_z))
     stage, left = add_and_move(arms, arm, other, reward, stage, n_moves, room, rng)
     if stage == DONE:
         whole = again or is_whole(arms)
