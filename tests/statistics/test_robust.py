@@ -82,11 +82,12 @@ def exact_partitions(engine: RobustEngine, X: Array, y: Array, n_nodes: int = 20
     return {labels: float(np.exp(value - total)) for labels, value in logs.items()}
 
 
-def redraw(engine: RobustEngine, state: RobustState, rng: Rng) -> None:
-    """Draw arm 0 again, and what the arms share, and move no reward."""
+def redraw(engine: RobustEngine, state: RobustState, rng: Rng, by: Callable[..., Any] = update.update) -> None:
+    """Draw arm 0 again, and what the arms share, and move no reward; by the kernel or by a twin of it."""
     rewards = state.data[0], state.seats[0]
     nothing = update.Reward(0, 0, np.zeros(engine.context_dim), 0.0, *rewards, *rewards)
-    update.update(engine._books(state), nothing, update.MOVE_HERE, (0, 0), rng_handle(rng))
+    source = rng_handle(rng) if by is update.update else rng
+    by(engine._books(state), nothing, update.MOVE_HERE, (0, 0), source)
 
 
 def visited_partitions(
@@ -187,10 +188,13 @@ LOWER = np.tril_indices(3)
 
 
 class Joint(NamedTuple):
-    """An engine of two arms, and a bug: whether the second arm is never refreshed."""
+    """An engine of two arms, and what draws the first arm and what the arms share again where both have moved by
+    themselves, at a step of that number; else all is refreshed by the engine.
+    """
 
     engine: RobustEngine
-    forgets_to_refresh: bool = False
+    redraw: Callable[..., Any] | None = None
+    step: float = 65.0  # one that draws no scales without slopes, which refreshes every arm
 
 
 def joint_problem() -> Joint:
@@ -280,11 +284,11 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
     for i in range(2 * N_EACH):
         state = engine.update(state, rng.standard_normal(2), i % 2, float(rng.standard_normal()), rng)
     for _ in range(n):
-        if joint.forgets_to_refresh:
-            state.shared.n_steps = 65.0  # a step that draws no scales without slopes, which refreshes every arm
+        if joint.redraw is not None:
+            state.shared.n_steps = joint.step
             state = engine.random_moves(state, 1, engine.moves, rng)
             state = engine.random_moves(state, 0, engine.moves, rng)
-            redraw(engine, state, rng)
+            redraw(engine, state, rng, joint.redraw)
         else:
             state = engine.refresh(state, rng)
         redraw_rewards(state, engine, rng)
@@ -326,8 +330,18 @@ def test_a_wrong_prior_of_the_places_is_noticed() -> None:
 
 def test_an_arm_that_moves_without_being_refreshed_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(33)
-    scores = z_scores(backwards(joint._replace(forgets_to_refresh=True), 2000, rng), forwards(12_000))
+    scores = z_scores(backwards(joint._replace(redraw=update.update), 2000, rng), forwards(12_000))
     assert np.abs(scores).max() > 6
+
+
+def test_late_steps_leave_the_joint_distribution_as_it_is() -> None:
+    """Both arms move, what they share waits, and then all is drawn: step 136 of two arms, with and without scales drawn
+    without slopes."""
+    late, rng = quick_mutant(update.update, {"FEW": N_EACH}), np.random.default_rng(36)
+    for step in (136.0, 144.0):
+        joint = joint_problem()._replace(redraw=late, step=step)
+        scores = z_scores(backwards(joint, 1600, rng), forwards(12_000))
+        assert np.abs(scores).max() < 4.2, scores.round(1)
 
 
 # ---------------------------------------------------------------- units

@@ -123,7 +123,8 @@ def with_room_for_component(state: RobustState) -> RobustState:
 @dataclass(frozen=True, eq=False)
 class RobustEngine:
     """The robust model of all arms, kept by `moves` Gibbs moves in the arm that was rewarded and `other_arm_moves` in
-    another arm, taken in turn; cost does not grow with the number of rewards.
+    another arm, taken in turn, half as many once scales and arms are known (kernels.robust.update.is_late); cost does
+    not grow with the number of rewards.
 
     fixed_units   rewards already have scale 1 and median 0 and contexts columns of size 1
     memory        so many rewards of an arm, the latest, can change their component; older ones stay where they are in

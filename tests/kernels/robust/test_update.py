@@ -145,6 +145,77 @@ def test_a_step_is_whole_where_scales_are_drawn_without_slopes(world: World) -> 
         assert rarely(world.arms) == (n % 4 == 0)
 
 
+def settled(world: World, n: float) -> None:
+    """The world after n steps, every arm with rewards enough that a step may do less."""
+    world.shared.n_steps = world.shared.n_seen = n
+    world.sizes[:, ROWS] = update.FEW
+
+
+@pytest.mark.parametrize(
+    ("n", "rows", "told", "late"),
+    [
+        (256.0, 16, {}, True),
+        (255.0, 16, {}, False),
+        (256.0, 15, {}, False),
+        (1e6, 90, {"window": 40.0}, False),
+        (1e6, 90, {"n_seen": 9e5}, False),
+        (1e6, 90, {"n_seen": 0.0, "fixed_units": 1.0}, True),
+    ],
+)
+def test_a_step_does_less_once_every_arm_is_known(
+    world: World, n: float, rows: int, told: dict[str, float], late: bool
+) -> None:
+    """64 rewards an arm with four arms, at least 16 of each, and nothing forgotten."""
+    world.shared.n_steps = world.shared.n_seen = n
+    for name, value in told.items():
+        setattr(world.shared if name == "n_seen" else world.prior, name, value)
+    world.sizes[:, ROWS] = 99, 40, rows, 70
+    assert plain(update.is_late)(world.arms) == late
+    assert plain(update.period)(world.arms) == (8 if late else 1)
+
+
+@pytest.mark.parametrize(("features", "between"), [(3, 16), (18, 48)])
+def test_late_steps_are_whole_once_in_eight_and_draw_scales_without_slopes_in_some_of_them(
+    world: World, features: int, between: int
+) -> None:
+    found = []
+    replaced = {"is_measured": lambda *given: False, "n_features": lambda arms: features}
+    for n in range(300, 400):
+        settled(world, float(n))
+        deep = mutant(update.is_deep, replaced)(world.arms)
+        assert deep == (n % between == 0)
+        found.append(mutant(update.is_whole, replaced)(world.arms))
+    assert found == [n % 8 == 0 for n in range(300, 400)]
+
+
+@pytest.mark.parametrize(
+    ("n", "pair", "redrawn"),
+    [(264.0, (0, 2), [0, 2, 3]), (264.0, (0, 0), [0, 2, 3]), (264.0, (2, 2), [2]), (248.0, (0, 2), [0, 2])],
+)
+def test_late_every_arm_that_waited_is_redrawn(
+    world: World, n: float, pair: tuple[int, int], redrawn: list[int]
+) -> None:
+    """Arms that moved since the last whole step were not; of a round over all arms the first one sees to that."""
+    done: list[int] = []
+    replaced: dict[str, Any] = {
+        "propose_scales": lambda *given: False,
+        "redraw_arm": lambda arms, i, deep, solver, rng: done.append(i),
+        "draw_shared": lambda *given: None,
+        "rebuild_posteriors": lambda *given: None,
+    }
+    settled(world, n)
+    mutant(update.redraw_shared, replaced)(world.arms, *pair, True, world.room, Script())
+    assert done == redrawn
+
+
+@pytest.mark.parametrize(("n", "moves"), [(300.0, [(0, 16), (2, 6)]), (200.0, [(0, 33), (2, 12)])])
+def test_late_half_as_many_rewards_move(world: World, n: float, moves: list[tuple[int, int]]) -> None:
+    settled(world, n)
+    stages = Stages(world)
+    stages.run(2, UNITS, (33, 12))
+    assert [each for each in stages.done if each[0] in (0, 2)] == moves
+
+
 def seated(world: World, arm: int) -> Rewards:
     """Rewards of an arm with room for more."""
     n = len(SEATS[arm])

@@ -31,6 +31,10 @@ from polyarm.types import Array, IntArray, Rng
 
 MANY = 14  # features from which what the arms share is drawn once in a round of the arms
 LONGEST = 8  # steps between such draws, however many arms there are: scales that lag cost regret
+LATE = (
+    64  # rewards per arm from which scales are known: such draws are made once in LONGEST steps, and moves are halved
+)
+FEW = 16  # rewards of an arm below which nothing is spared: what is believed of it is mostly scales
 DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
 UNITS, ADD, MOVE_HERE, MOVE_THERE, DONE, FAILED = 0, 1, 2, 3, 4, 5  # stages of an update
 
@@ -107,22 +111,40 @@ def rebuild(books: Books) -> None:
 
 
 @inlined
+def is_late(arms: Arms) -> bool:
+    """Whether so much is known of the scales, and of every arm, that a step may do less; never where the past fades."""
+    A, shared, prior, least = arms.sizes.shape[0], arms.shared, arms.prior, FEW
+    fades = prior.window > 0.0 or (prior.fixed_units == 0.0 and shared.n_seen < shared.n_steps)
+    for arm in range(A):
+        least = min(least, int(arms.sizes[arm, ROWS]))
+    return bool(least == FEW and not fades and shared.n_steps >= LATE * A)
+
+
+@inlined
+def period(arms: Arms) -> int:
+    """Steps between draws of what the arms share: with many features a round of the arms, because each must be solved
+    then.
+    """
+    often = min(arms.sizes.shape[0], LONGEST) if n_features(arms) >= MANY else 1
+    return LONGEST if is_late(arms) else often
+
+
+@inlined
 def is_deep(arms: Arms) -> bool:
     """Whether scales are drawn with centres and slopes integrated out at this step: a share of the steps that falls
     with arms and columns, so that its cost stays below a third of all.
     """
-    n = arms.shared.n_steps
-    return bool(n < RESERVOIR or int(n) % max(2, arms.sizes.shape[0] * n_features(arms) // DEEP) == 0)
+    n, between = arms.shared.n_steps, max(2, arms.sizes.shape[0] * n_features(arms) // DEEP)
+    if is_late(arms):
+        between = LONGEST * max(2, between // 2)
+    return bool(n < RESERVOIR or int(n) % between == 0)
 
 
 @inlined
 def is_whole(arms: Arms) -> bool:
-    """Whether the arms are redrawn and draw what they share at this step: with many features once in a round of the
-    arms, because each must be solved then, or when the units are new.
-    """
-    A, n = arms.sizes.shape[0], int(arms.shared.n_steps)
-    whole = n_features(arms) < MANY or n % min(A, LONGEST) == 0 or is_measured(n, int(arms.prior.window))
-    return bool(whole or is_deep(arms))
+    """Whether the arms are redrawn and draw what they share at this step, as when the units are new."""
+    n = int(arms.shared.n_steps)
+    return bool(n % period(arms) == 0 or is_measured(n, int(arms.prior.window)) or is_deep(arms))
 
 
 @no_refcount
@@ -130,7 +152,7 @@ def redraw_shared(arms: Arms, arm: int, other: int, whole: bool, room: Room, rng
     """Redraw arms, draw what they share and bring all up to date; where it is not to be whole, only find the centres
     of the two arms that moved: their components are as the moves left them.
 
-    Where scales were drawn without slopes, every arm is redrawn.
+    Where scales were drawn without slopes, every arm is redrawn.  An arm alone is part of a round over all arms.
     """
     if not whole:
         update_centre(arms, arm, room.solver)
@@ -139,7 +161,8 @@ def redraw_shared(arms: Arms, arm: int, other: int, whole: bool, room: Room, rng
         return
     deep = is_deep(arms)
     moved = deep and arms.prior.learned > 0.0 and propose_scales(arms, LAM, N_SCALES, room, rng)
-    waited = n_features(arms) >= MANY and arms.shared.n_steps >= RESERVOIR  # since the last whole step
+    round_goes_on = other == arm > 0  # arms that waited since the last whole step were redrawn with the first one
+    waited = period(arms) > 1 and arms.shared.n_steps >= RESERVOIR and not round_goes_on
     for i in range(arms.sizes.shape[0]):
         if arms.sizes[i, K_USED] > 0 and (moved or waited or i in (arm, other)):
             redraw_arm(arms, i, deep, room.solver, rng)
@@ -218,6 +241,8 @@ def update(books: Books, reward: Reward, stage: int, n_moves: tuple[int, int], h
         if not renew_units(arms, books.reservoir, reward, room.solver, rng):
             return ADD, n_moves[0]
         stage = ADD
+        if is_late(arms):
+            n_moves = (n_moves[0] // 2, n_moves[1] // 2)
     arm = arm_of(books, reward.arm, Rewards(reward.data, reward.z))
     other = arm_of(books, reward.other, Rewards(reward.other_data, reward.other_z))
     stage, left = add_and_move(arms, arm, other, reward, stage, n_moves, room, rng)
