@@ -35,7 +35,7 @@ def asked(learner: Any, name: str, state: Any, **others: Any) -> Any:
     given = {
         **{"context": X, "contexts": np.stack([X, -X]), "x": X, "arm": 1, "reward": suited(learner, 0.7)},
         **{"rng": np.random.default_rng(0), "n_draws": 3, "grid": np.linspace(-1, 1, 4), "low": -1.0, "high": 1.0},
-        **{"objective": Quantile(0.3), "share": 0.9, "n_moves": 2, "n_proposals": 1},
+        **{"objective": Quantile(0.3), "share": 0.9, "n_moves": 2, "n_proposals": 1, "power": 2.0},
         **{"values": np.array([1.0]), "shares": np.full((learner.n_arms, 3, 2), 0.5)},
         **others,
     }

@@ -10,6 +10,7 @@ from scipy.special import expit
 from polyarm.errors import PolyarmError
 from polyarm.inference import KindsEngine, KindsState, RobustEngine, load_state, save_state
 from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, find_kinds
+from polyarm.kernels import stick_shares
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
 from polyarm.models import JumpMixture, LogisticSticks, RobustMixture, StudentMixture
@@ -329,7 +330,7 @@ def test_moments_are_near_those_of_quadrature(n: int, rate: float, given_omegas:
     ratios = []
     for at in (-1.0, 0.0, 1.0):
         out = np.zeros((2, 1))  # the other value is 0
-        kernels.moments(sticks, np.array([at]), np.ones(1), out)
+        stick_shares.moments(sticks, np.array([at]), np.ones(1), out)
         mean, sd = exact_moments(X, y, np.array([at, 1.0]), b, H)
         assert given_omegas or abs(out[0, 0] - mean) < 0.4 * sd
         ratios.append(out[1, 0] / sd)

@@ -84,8 +84,8 @@ def test_forgetting_leaves_a_share_for_good() -> None:
 
 def rounds(calls: list[tuple[Any, Any]]) -> list[tuple[int, int]]:
     """Arms whose rewards moved though none came in, and how often."""
-    moved = [arguments for arguments, _ in calls if arguments[4] == robust.MOVE_HERE]
-    return [(reward.arm, n_moves[0]) for _, reward, _, _, _, n_moves, _ in moved if reward.other == reward.arm]
+    moved = [arguments for arguments, _ in calls if arguments[2] == robust.MOVE_HERE]
+    return [(reward.arm, n_moves[0]) for _, reward, _, n_moves, _ in moved if reward.other == reward.arm]
 
 
 def test_other_kinds_are_learnt_with_less_work_where_rewards_are_many(listen: Listen) -> None:
@@ -97,7 +97,7 @@ def test_other_kinds_are_learnt_with_less_work_where_rewards_are_many(listen: Li
         calls.clear()
         rest = kinds._rest_of([*rewards, *zeros], Found((0.0,), MIXTURE, 0.0), rng)
         assert rest.n_rewards == n  # what is of a kind is none of the rest's
-        assert {arguments[5] for arguments, _ in calls if arguments[4] == robust.UNITS} == {work}
+        assert {arguments[3] for arguments, _ in calls if arguments[2] == robust.UNITS} == {work}
         assert [arm for arm, n_moves in rounds(calls) if n_moves == 8] == [0, 1]  # one more round
     for rest_is in (UNKNOWN, CONSTANT):
         assert kinds._rest_of(rewards, Found((0.0,), rest_is, 0.0), rng).n_rewards == 0

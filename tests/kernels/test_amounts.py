@@ -13,8 +13,8 @@ from polyarm.inference.links import Reward
 from polyarm.kernels import amounts as kernels
 from polyarm.kernels._jit import plain
 from polyarm.kernels.amounts import AMOUNT_UNIT, GAMMA_SHAPE, HIGHEST, LEAST_MEAN, ORIGIN
+from polyarm.kernels.generalized import WEIGHTS
 from polyarm.kernels.links import LAM, MEAN, SWITCH, VARIANCE
-from polyarm.kernels.sticks import WEIGHTS
 from polyarm.types import Array
 
 

@@ -13,8 +13,10 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from polyarm.inference.door import copied
+from polyarm.kernels import stick_shares
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels._jit import plain
+from polyarm.kernels.generalized import NODES, WEIGHTS
 from polyarm.kernels.sticks import (
     ARMS,
     AT,
@@ -23,7 +25,6 @@ from polyarm.kernels.sticks import (
     LAM_LOW,
     LATEST,
     NEXT,
-    NODES,
     SCALE,
     SEEN,
     SHAPE,
@@ -32,7 +33,6 @@ from polyarm.kernels.sticks import (
     STRIDE,
     STRIDES,
     UNIT,
-    WEIGHTS,
     WIDE,
     Sticks,
 )
@@ -435,14 +435,14 @@ def fitted(world: World) -> Sticks:
 
 def test_log_odds_have_the_posteriors_mean_and_spread(fitted: Sticks) -> None:
     f = np.array([0.7, 8.5, 1.0])
-    mean, sd = plain(kernels.log_odds)(fitted, 1, 0, f, np.empty(D))
+    mean, sd = plain(stick_shares.log_odds)(fitted, 1, 0, f, np.empty(D))
     H, mode = posterior(fitted.sums[1, 0], fitted.guess[0], fitted.columns, expanded=True)
     assert mean == pytest.approx(f @ mode, rel=1e-9)
     assert sd == pytest.approx(math.sqrt(f @ np.linalg.solve(H, f)), rel=1e-9)
 
 
 def test_moments_of_a_sticks_share_are_those_of_quadrature() -> None:
-    first, second = plain(kernels.stick_moments)(0.6, 1.1)
+    first, second = plain(stick_shares.stick_moments)(0.6, 1.1)
 
     def integrand(t: float, power: int) -> float:
         return float(expit(0.6 + 1.1 * t) ** power * math.exp(-t * t / 2) / math.sqrt(2 * math.pi))
@@ -453,7 +453,7 @@ def test_moments_of_a_sticks_share_are_those_of_quadrature() -> None:
 
 def shares_at(sticks: Sticks, arm: int, f: Array) -> list[Array]:
     """Share of each stick at the quadrature's nodes."""
-    odds = [plain(kernels.log_odds)(sticks, arm, j, f, np.empty(D)) for j in range(M)]
+    odds = [plain(stick_shares.log_odds)(sticks, arm, j, f, np.empty(D)) for j in range(M)]
     return [expit(mean + sd * NODES) for mean, sd in odds]
 
 
@@ -461,9 +461,9 @@ def test_moments_of_all_kinds_by_enumeration_of_the_nodes(fitted: Sticks) -> Non
     x, values = np.array([0.7, 8.5]), np.array([5.0, -2.0])
     rest = np.array([[1.0, 2.0, 3.0], [0.5, 0.7, 0.9]])
     out = rest.copy()
-    plain(kernels.moments)(fitted, x, values, out)
+    plain(stick_shares.moments)(fitted, x, values, out)
     many = rest[None].copy()
-    plain(kernels.moments_many)(fitted, x[None], values, many)
+    plain(stick_shares.moments_many)(fitted, x[None], values, many)
     np.testing.assert_array_equal(many[0], out)
     for arm in range(A):
         p, q = shares_at(fitted, arm, np.append(x, 1.0))
@@ -479,12 +479,12 @@ def test_drawn_and_expected_shares(fitted: Sticks) -> None:
     x = np.array([0.7, 8.5])
     f, z = np.append(x, 1.0), np.array([0.3, -1.1, 0.8, 2.0])
     out = np.empty((2, M + 1))
-    plain(kernels.draw_shares)(fitted, x, 1, out, Script(normals=z))
-    odds = [plain(kernels.log_odds)(fitted, 1, j, f, np.empty(D)) for j in range(M)]
+    plain(stick_shares.draw_shares)(fitted, x, 1, out, Script(normals=z))
+    odds = [plain(stick_shares.log_odds)(fitted, 1, j, f, np.empty(D)) for j in range(M)]
     p, q = (expit(mean + sd * z[2 * j : 2 * j + 2]) for j, (mean, sd) in enumerate(odds))
     np.testing.assert_allclose(out, np.column_stack([p, (1 - p) * q, (1 - p) * (1 - q)]), rtol=1e-9)
     expected = np.empty(M + 1)
-    plain(kernels.expected_shares)(fitted, x, 1, expected)
+    plain(stick_shares.expected_shares)(fitted, x, 1, expected)
     p, q = (WEIGHTS @ share for share in shares_at(fitted, 1, f))
     np.testing.assert_allclose(expected, [p, (1 - p) * q, (1 - p) * (1 - q)], rtol=1e-9)
 
@@ -494,6 +494,6 @@ def test_certain_rewards_have_no_spread_however_they_round(fitted: Sticks) -> No
     fitted.fits[:, :, :, :D] *= 1e9
     for value in np.linspace(0.1, 7.3, 60):
         out = np.stack([np.full(A, value), np.zeros(A)])
-        plain(kernels.moments)(fitted, np.array([0.7, 8.5]), np.array([1.9, -0.4]), out)
+        plain(stick_shares.moments)(fitted, np.array([0.7, 8.5]), np.array([1.9, -0.4]), out)
         assert np.isfinite(out).all()
         assert (out[1] < 1e-6).all()

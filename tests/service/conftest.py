@@ -1,3 +1,4 @@
+import importlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +7,9 @@ import pytest
 
 from tests.service.postgres import Postgres, find_programs
 
+# pytest rewrites its plugins when they are first imported: not in a thread, where Python 3.11's parser may fail beside
+# another thread's (cpython#106905)
+importlib.import_module("anyio._backends._asyncio")
 _numbers = itertools.count()
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.service.browser import AXE, CHROMIUM, Browser
 from tests.service.server import Server
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: run scripts/install-test-services")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed: run scripts/install-test-services")
 SHOP = {
     "name": "shop",
     "arms": ["plain <b>", "b"],

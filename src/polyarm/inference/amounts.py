@@ -35,6 +35,7 @@ from polyarm.kernels.amounts import (
     WAITING,
     Amounts,
 )
+from polyarm.kernels.generalized import NODES, WEIGHTS
 from polyarm.models import MEAN, AmountMixture, Objective, StudentMixture
 from polyarm.models.amounts import gamma_density
 from polyarm.types import Array, Rng
@@ -235,7 +236,7 @@ class AmountModel:
         return means
 
     def _node_means(self, state: AmountState, x: Array, arm: int) -> Array:
-        means = np.empty(len(columns_of.NODES))
+        means = np.empty(len(NODES))
         kernels.node_means(state.model, arm, x, means)
         return means
 
@@ -247,7 +248,7 @@ class AmountModel:
         low, high = (np.maximum(amount(level, y), 0.0) * level[GAMMA_SHAPE] / means for y in between)
         each = np.abs(special.gammainc(level[GAMMA_SHAPE], high) - special.gammainc(level[GAMMA_SHAPE], low))
         other, own = state.density_weights
-        return float(other * base + own * (columns_of.WEIGHTS @ each))
+        return float(other * base + own * (WEIGHTS @ each))
 
     def predictive(self, state: AmountState, x: Array, arm: int, base: StudentMixture) -> AmountMixture:
         """Posterior predictive distribution of an arm's next amount under both models."""
@@ -255,7 +256,7 @@ class AmountModel:
         return AmountMixture(
             base=base,
             base_weight=float(state.density_weights[0]),
-            weights=state.density_weights[1] * columns_of.WEIGHTS,
+            weights=state.density_weights[1] * WEIGHTS,
             means=self._node_means(state, x, arm),
             shape=float(level[GAMMA_SHAPE]),
             origin=float(level[ORIGIN]),

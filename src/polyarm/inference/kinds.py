@@ -25,7 +25,7 @@ from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
 from polyarm.inference.links_grid import OFF
 from polyarm.inference.migration import forget_sums
 from polyarm.inference.robust import RobustEngine, RobustState
-from polyarm.kernels import amounts, links
+from polyarm.kernels import amounts, information, links, stick_shares
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
 from polyarm.kernels._jit import rng_handle, trusted
@@ -331,7 +331,7 @@ class KindsEngine:
         if len(state.values) == 0:
             return found
         shares = np.empty(len(state.values) + 1)
-        kernels.expected_shares(state.sticks, x, a, shares)
+        stick_shares.expected_shares(state.sticks, x, a, shares)
         return float(shares[:-1] @ (np.abs(state.values - y) < half) + shares[-1] * found)
 
     def _with_own(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
@@ -517,7 +517,7 @@ class KindsEngine:
         x, a = require_context(context, self.context_dim), require_arm(arm, self.n_arms)
         out, handle = np.ones((require_count(n_draws, "n_draws"), len(state.values) + 1)), rng_handle(rng)
         if len(state.values) > 0:
-            kernels.draw_shares(state.sticks, x, a, out, handle)
+            stick_shares.draw_shares(state.sticks, x, a, out, handle)
         return out
 
     def draw_jumps(self, state: KindsState, context: Array, arm: int, n_draws: int, rng: Rng) -> tuple[Array, Array]:
@@ -579,7 +579,7 @@ class KindsEngine:
             out = np.empty((2, self.n_arms))
             out[0], out[1] = self._simple_rest(state)
         if len(state.values) > 0:
-            trusted(kernels.moments)(state.sticks, x, state.values, out)
+            trusted(stick_shares.moments)(state.sticks, x, state.values, out)
         if is_on(state.links):
             trusted(links.moments)(state.links.models, state.links.weights, x, out)
         return out
@@ -597,7 +597,7 @@ class KindsEngine:
             out = np.empty((len(x), 2, self.n_arms))
             out[:, 0], out[:, 1] = self._simple_rest(state)
         if len(state.values) > 0:
-            kernels.moments_many(state.sticks, x, state.values, out)
+            stick_shares.moments_many(state.sticks, x, state.values, out)
         if is_on(state.links):
             links.moments_many(state.links.models, state.links.weights, x, out)
         return out
@@ -612,15 +612,16 @@ class KindsEngine:
             return self.rest.outlook(state.rest, context)
         return self.moments(state, context), self._alike
 
-    def choose_by_information(
-        self, state: KindsState, context: Array, n_draws: int, power: float, rng: Rng
-    ) -> Choice | None:
-        """An arm by information-directed sampling where the robust model is the only one, else nothing."""
+    def choose_by_information(self, state: KindsState, context: Array, n_draws: int, power: float, rng: Rng) -> Choice:
+        """An arm by information-directed sampling with this outlook."""
         if state is not self._door.last:
             self._door.check(self, state)
         if state is self._door.steady or is_plain(state):
             return self.rest.choose_by_information(state.rest, context, n_draws, power, rng)
-        return None
+        moments, n = self.moments(state, context), require_count(n_draws, "n_draws")
+        mix, scores = np.empty(self.n_arms), np.empty(self.n_arms)
+        arm = information.choose(moments, self._alike, n, power, mix, scores, rng_handle(rng))
+        return Choice(arm, scores, mix)
 
     def outlook_many(self, state: KindsState, contexts: Array) -> tuple[Array, Array]:
         """The same in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""
@@ -665,7 +666,7 @@ class KindsEngine:
             return own
         shares = np.ones(len(state.values) + 1)
         if len(state.values) > 0:
-            kernels.expected_shares(state.sticks, x, arm, shares)
+            stick_shares.expected_shares(state.sticks, x, arm, shares)
         if state.rest_is == CONSTANT:
             return JumpMixture(np.append(state.values, state.constant), shares)
         return JumpMixture(state.values.copy(), shares[:-1], rest)

@@ -366,9 +366,9 @@ class RobustEngine:
         """An arm by information-directed sampling with this outlook, in one call (kernels.information)."""
         if state is not self._door.last:
             self._door.check(self, state)
-        x = require_context(context, self.context_dim)
+        x, n = require_context(context, self.context_dim), require_count(n_draws, "n_draws")
         mix, scores = np.empty(self.n_arms), np.empty(self.n_arms)
-        arm = trusted(choice.choose)(self._books(state), x, n_draws, power, mix, scores, rng_handle(rng))
+        arm = trusted(choice.choose)(self._books(state), x, n, power, mix, scores, rng_handle(rng))
         return Choice(arm, scores, mix)
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:

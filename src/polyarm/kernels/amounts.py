@@ -27,8 +27,9 @@ import numpy as np
 
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.copying import copy_row
+from polyarm.kernels.generalized import NODES, WEIGHTS
 from polyarm.kernels.links import SWITCH, choose_rows, count_in, predictor, share_line, weigh
-from polyarm.kernels.sticks import NEXT, NODES, ROWS, STRIDES, WEIGHTS, Chosen, go_to_centre, hold_back, unpack, visited
+from polyarm.kernels.sticks import NEXT, ROWS, STRIDES, Chosen, go_to_centre, hold_back, unpack, visited
 from polyarm.types import Array, IntArray
 
 STATUS, GAMMA_SHAPE, ORIGIN, AMOUNT_UNIT, HIGHEST = 0, 1, 2, 3, 4

@@ -48,8 +48,6 @@ ARMS = 6  # arms from which this holds for variances too: fewer say little about
 LATEST = 2000.0  # draws that it is an average of besides
 STRIDE = 3.0  # Newton's step changes the log odds of no reward visited by more
 STRIDES = 8  # steps of a visit at most: one that was held back is followed by another
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 class Sticks(NamedTuple):
@@ -461,90 +459,3 @@ def observe(columns: Array, x: Array) -> None:
             far = settled and FAR * spread < mean * mean
             columns[AT, i] = mean if far else 0.0
             columns[UNIT, i] = 1.0 / (spread if far else square)
-
-
-@inlined
-def log_odds(sticks: Sticks, arm: int, j: int, f: Array, v: Array) -> tuple[float, float]:
-    """Mean and standard deviation of f'beta."""
-    D = f.shape[0]
-    for i in range(D):
-        v[i] = f[i]
-    solve_lower(sticks.fits[arm, j], v, D)
-    square = 0.0
-    for i in range(D):
-        square += v[i] * v[i]
-    return along(f, sticks.fits[arm, j], D), math.sqrt(square)
-
-
-@inlined
-def stick_moments(mean: float, sd: float) -> tuple[float, float]:
-    """E[p] and E[p^2] of p = sigmoid(N(mean, sd^2)), by quadrature."""
-    first, second = 0.0, 0.0
-    for i in range(NODES.shape[0]):
-        p = sigmoid(mean + sd * NODES[i])
-        first += WEIGHTS[i] * p
-        second += WEIGHTS[i] * p * p
-    return first, second
-
-
-@kernel
-def moments(sticks: Sticks, x: Array, values: Array, out: Array) -> None:
-    """Turn mean and standard deviation of the rest's mean reward in every arm, (2, n_arms), into those of all kinds'.
-
-    A stick at a time, from the last: with p its share, X <- p v + (1 - p) X.
-    """
-    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
-    f, v = np.ones(D), np.empty(D)
-    copy_row(x, f)
-    for arm in range(out.shape[1]):
-        mean = out[0, arm] - values[0]
-        square = mean * mean + out[1, arm] * out[1, arm]
-        for j in range(m - 1, -1, -1):
-            centre, sd = log_odds(sticks, arm, j, f, v)
-            first, second = stick_moments(centre, sd)
-            value = values[j] - values[0]
-            square = (
-                second * value * value + 2.0 * (first - second) * value * mean + (1.0 - 2.0 * first + second) * square
-            )
-            mean = first * value + (1.0 - first) * mean
-        out[0, arm] = values[0] + mean
-        out[1, arm] = math.sqrt(max(square - mean * mean, 0.0))
-
-
-@kernel
-def moments_many(sticks: Sticks, contexts: Array, values: Array, out: Array) -> None:
-    """The same in many contexts (n, d), out (n, 2, n_arms)."""
-    for i in range(contexts.shape[0]):
-        moments(sticks, contexts[i], values, out[i])
-
-
-@kernel
-def draw_shares(sticks: Sticks, x: Array, arm: int, out: Array, handle: RngHandle) -> None:
-    """Fill out (n_draws, m + 1) with draws of the probabilities of an arm's kinds in this context."""
-    rng = rng_from(handle)
-    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
-    f, v = np.ones(D), np.empty(D)
-    copy_row(x, f)
-    for draw in range(out.shape[0]):
-        out[draw, m] = 1.0
-    for j in range(m):
-        centre, sd = log_odds(sticks, arm, j, f, v)
-        for draw in range(out.shape[0]):
-            p = sigmoid(centre + sd * rng.standard_normal())
-            out[draw, j] = p * out[draw, m]
-            out[draw, m] *= 1.0 - p
-
-
-@kernel
-def expected_shares(sticks: Sticks, x: Array, arm: int, out: Array) -> None:
-    """Fill out (m + 1,) with the expected probabilities of an arm's kinds in this context."""
-    m, D = sticks.fits.shape[1], sticks.fits.shape[2]
-    f, v = np.ones(D), np.empty(D)
-    copy_row(x, f)
-    left = 1.0
-    for j in range(m):
-        centre, sd = log_odds(sticks, arm, j, f, v)
-        first, _ = stick_moments(centre, sd)
-        out[j] = left * first
-        left *= 1.0 - first
-    out[m] = left

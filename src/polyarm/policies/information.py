@@ -68,7 +68,7 @@ class InformationDirected(PolicyDefaults[State]):
         return self.objective == MEAN
 
     @cached_property
-    def _at_once(self) -> Callable[..., Choice | None] | None:
+    def _at_once(self) -> Callable[..., Choice] | None:
         """How the engine chooses by this rule in one call, where it can."""
         return getattr(self.engine, "choose_by_information", None)
 
@@ -81,9 +81,7 @@ class InformationDirected(PolicyDefaults[State]):
         if not self._by_mean:
             return self._choose_by_draws(state, context, rng, eligible)
         if eligible is None and self._at_once is not None:
-            choice = self._at_once(state, context, self.n_draws, self.power, rng)
-            if choice is not None:
-                return choice
+            return self._at_once(state, context, self.n_draws, self.power, rng)
         moments, noise = self._outlook(state, context)
         mask = require_eligible(eligible, moments.shape[1])
         if mask is not None:
