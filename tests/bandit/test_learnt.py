@@ -177,9 +177,8 @@ def test_rewards_of_single_values_have_their_probabilities(tmp_path: Path) -> No
     assert list(found.jumps) == [0.0, 1.0]
     assert sum(found.jumps.values()) == pytest.approx(1)
     assert found.jumps[1.0] == pytest.approx(0.7, abs=0.2)
-    a, b = (
-        rng.beta(float(ones), float(zeros), 100_000) for ones, zeros in seen.values()
-    )  # without context a rate has a Beta distribution
+    # without context a rate has a Beta distribution
+    a, b = (rng.beta(float(ones), float(zeros), 100_000) for ones, zeros in seen.values())
     assert bandit.predict()["a"].probability_best == pytest.approx(float((a > b).mean()), abs=0.03)
     assert list(found.jump_bands) == [0.0, 1.0]
     assert all(low < found.jumps[value] < high for value, (low, high) in found.jump_bands.items())

@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyarm.inference import KindsEngine, KindsState, RobustEngine
+from polyarm.inference import KindsEngine, KindsState
 from polyarm.kernels import stick_shares
 from polyarm.kernels._jit import plain, rng_handle
-from polyarm.models import RobustMixture
 from polyarm.types import Array
-
-
-def engine(n_arms: int, dim: int, **options: Any) -> KindsEngine:
-    return KindsEngine(RobustEngine(RobustMixture(n_arms, dim), 8, 4, **options))
+from tests.inference.learning import engine
 
 
 def fed(kinds: KindsEngine, x: Array, rewards: list[tuple[int, float]]) -> KindsState:
