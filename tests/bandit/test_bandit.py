@@ -64,7 +64,7 @@ def test_played_frequencies_are_the_logged_probabilities() -> None:
     rng = np.random.default_rng(0)
     contexts = rng.normal(size=(300, 2))
     bandit.learn_logged(contexts, rng.choice(["a", "b", "c", "d"], 300).tolist(), contexts[:, 0] + rng.normal(size=300))
-    found = bandit.choose_many(rng.normal(size=(20_000, 2)))
+    found = bandit.choose_many(rng.normal(size=(20_000, 2)), ids=[f"d{i}" for i in range(20_000)])
     names = np.array(found.arms)
     assert found.probabilities.min() == pytest.approx(5e-4, abs=1e-15)
     residuals = [(names == arm) - found.probabilities[:, i] for i, arm in enumerate("abcd")]
