@@ -24,8 +24,9 @@ from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
 from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
 from polyarm.inference.links_grid import OFF
 from polyarm.inference.migration import forget_sums
+from polyarm.inference.moments import draw_arm
 from polyarm.inference.robust import RobustEngine, RobustState
-from polyarm.kernels import amounts, information, links, stick_shares
+from polyarm.kernels import amounts, links, stick_shares
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
 from polyarm.kernels._jit import rng_handle, trusted
@@ -619,9 +620,7 @@ class KindsEngine:
         if state is self._door.steady or is_plain(state):
             return self.rest.choose_by_information(state.rest, context, n_draws, power, rng)
         moments, n = self.moments(state, context), require_count(n_draws, "n_draws")
-        mix, scores = np.empty(self.n_arms), np.empty(self.n_arms)
-        arm = information.choose(moments, self._alike, n, power, mix, scores, rng_handle(rng))
-        return Choice(arm, scores, mix)
+        return Choice(*draw_arm(moments, self._alike, n, power, rng))
 
     def outlook_many(self, state: KindsState, contexts: Array) -> tuple[Array, Array]:
         """The same in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""

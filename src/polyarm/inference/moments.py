@@ -5,7 +5,16 @@ from typing import Any
 import numpy as np
 
 from polyarm.errors import require_contexts
-from polyarm.types import Array
+from polyarm.kernels import information
+from polyarm.kernels._jit import rng_handle
+from polyarm.types import Array, Rng
+
+
+def draw_arm(moments: Array, noise: Array, n_draws: int, power: float, rng: Rng) -> tuple[int, Array, Array]:
+    """An arm by information-directed sampling, with scores and mix."""
+    mix, scores = np.empty(len(noise)), np.empty(len(noise))
+    arm = information.choose(moments, noise, n_draws, power, mix, scores, rng_handle(rng))
+    return arm, scores, mix
 
 
 class MomentDefaults:

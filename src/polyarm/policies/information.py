@@ -9,6 +9,7 @@ import numpy as np
 
 from polyarm.choosing import PolicyDefaults
 from polyarm.errors import require_contexts, require_count, require_eligible, require_number
+from polyarm.inference.moments import draw_arm
 from polyarm.kernels import information
 from polyarm.kernels._jit import rng_handle
 from polyarm.models.objectives import MEAN, Objective
@@ -86,8 +87,7 @@ class InformationDirected(PolicyDefaults[State]):
         mask = require_eligible(eligible, moments.shape[1])
         if mask is not None:
             moments, noise = np.ascontiguousarray(moments[:, mask]), np.ascontiguousarray(noise[mask])
-        mix, scores = np.empty(moments.shape[1]), np.empty(moments.shape[1])
-        arm = information.choose(moments, noise, self.n_draws, self.power, mix, scores, rng_handle(rng))
+        arm, scores, mix = draw_arm(moments, noise, self.n_draws, self.power, rng)
         if mask is None:
             return Choice(arm, scores, mix)
         return Choice(int(np.flatnonzero(mask)[arm]), spread_out(scores, mask, -np.inf), spread_out(mix, mask, 0.0))
