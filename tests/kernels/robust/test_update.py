@@ -170,7 +170,7 @@ def test_a_step_does_less_once_every_arm_is_known(
     for name, value in told.items():
         setattr(world.shared if name == "n_seen" else world.prior, name, value)
     world.sizes[:, ROWS] = 99, 40, rows, 70
-    assert plain(update.is_late)(world.arms) == late
+    assert plain(update.is_late)(world.arms, update.NO_ARM) == late
     assert plain(update.period)(world.arms) == (8 if late else 1)
 
 
@@ -205,6 +205,27 @@ def test_late_every_arm_that_waited_is_redrawn(
     }
     settled(world, n)
     mutant(update.redraw_shared, replaced)(world.arms, *pair, True, world.room, Script())
+    assert done == redrawn
+
+
+@pytest.mark.parametrize(("rows", "redrawn"), [(1, [0, 2, 3]), (2, [0, 2])])
+def test_the_first_reward_of_an_arm_that_comes_late_has_all_redrawn(
+    world: World, rows: int, redrawn: list[int]
+) -> None:
+    """Steps were late until it came, whose rewards count for nothing while it has none."""
+    done: list[int] = []
+    replaced: dict[str, Any] = {
+        "propose_scales": lambda *given: False,
+        "redraw_arm": lambda arms, i, deep, solver, rng: done.append(i),
+        "draw_shared": lambda *given: None,
+        "rebuild_posteriors": lambda *given: None,
+    }
+    settled(world, 261.0)
+    world.sizes[0, ROWS] = 0
+    assert plain(update.is_late)(world.arms, update.NO_ARM)
+    world.sizes[0, ROWS] = rows
+    assert not plain(update.is_late)(world.arms, update.NO_ARM)
+    mutant(update.redraw_shared, replaced)(world.arms, 0, 2, True, world.room, Script())
     assert done == redrawn
 
 

@@ -34,6 +34,7 @@ LONGEST = 8  # steps between such draws, however many arms there are: scales tha
 LATE = (
     64  # rewards per arm from which scales are known: such draws are made once in LONGEST steps, and moves are halved
 )
+NO_ARM = -1
 FEW = 16  # rewards of an arm below which nothing is spared: what is believed of it is mostly scales
 DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
 UNITS, ADD, MOVE_HERE, MOVE_THERE, DONE, FAILED = 0, 1, 2, 3, 4, 5  # stages of an update
@@ -111,13 +112,19 @@ def rebuild(books: Books) -> None:
 
 
 @inlined
-def is_late(arms: Arms) -> bool:
-    """Whether so much is known of the scales, and of every arm, that a step may do less; never where the past fades."""
-    A, shared, prior, least = arms.sizes.shape[0], arms.shared, arms.prior, FEW
+def is_late(arms: Arms, without: int) -> bool:
+    """Whether so much is known of the scales, and of every arm with rewards but one, that a step may do less; never
+    where the past fades.
+    """
+    n_known, shared, prior = 0, arms.shared, arms.prior
+    for arm in range(arms.sizes.shape[0]):
+        n = arms.sizes[arm, ROWS]
+        if n > 0 and arm != without:
+            if n < FEW:
+                return False
+            n_known += 1
     fades = prior.window > 0.0 or (prior.fixed_units == 0.0 and shared.n_seen < shared.n_steps)
-    for arm in range(A):
-        least = min(least, int(arms.sizes[arm, ROWS]))
-    return bool(least == FEW and not fades and shared.n_steps >= LATE * A)
+    return bool(not fades and n_known > 0 and shared.n_steps >= LATE * n_known)
 
 
 @inlined
@@ -126,7 +133,7 @@ def period(arms: Arms) -> int:
     then.
     """
     often = min(arms.sizes.shape[0], LONGEST) if n_features(arms) >= MANY else 1
-    return LONGEST if is_late(arms) else often
+    return LONGEST if is_late(arms, NO_ARM) else often
 
 
 @inlined
@@ -135,7 +142,7 @@ def is_deep(arms: Arms) -> bool:
     with arms and columns, so that its cost stays below a third of all.
     """
     n, between = arms.shared.n_steps, max(2, arms.sizes.shape[0] * n_features(arms) // DEEP)
-    if is_late(arms):
+    if is_late(arms, NO_ARM):
         between = LONGEST * max(2, between // 2)
     return bool(n < RESERVOIR or int(n) % between == 0)
 
@@ -162,7 +169,8 @@ def redraw_shared(arms: Arms, arm: int, other: int, whole: bool, room: Room, rng
     deep = is_deep(arms)
     moved = deep and arms.prior.learned > 0.0 and propose_scales(arms, LAM, N_SCALES, room, rng)
     round_goes_on = other == arm > 0  # arms that waited since the last whole step were redrawn with the first one
-    waited = period(arms) > 1 and arms.shared.n_steps >= RESERVOIR and not round_goes_on
+    came_late = arms.sizes[arm, ROWS] == 1 and is_late(arms, arm)  # with its first reward steps are late no more
+    waited = (period(arms) > 1 or came_late) and arms.shared.n_steps >= RESERVOIR and not round_goes_on
     for i in range(arms.sizes.shape[0]):
         if arms.sizes[i, K_USED] > 0 and (moved or waited or i in (arm, other)):
             redraw_arm(arms, i, deep, room.solver, rng)
@@ -241,7 +249,7 @@ def update(books: Books, reward: Reward, stage: int, n_moves: tuple[int, int], h
         if not renew_units(arms, books.reservoir, reward, room.solver, rng):
             return ADD, n_moves[0]
         stage = ADD
-        if is_late(arms):
+        if is_late(arms, NO_ARM):
             n_moves = (n_moves[0] // 2, n_moves[1] // 2)
     arm = arm_of(books, reward.arm, Rewards(reward.data, reward.z))
     other = arm_of(books, reward.other, Rewards(reward.other_data, reward.other_z))
