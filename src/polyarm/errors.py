@@ -230,6 +230,8 @@ def require_arm(arm: int, n_arms: int, name: str = "arm") -> int:
 
 def require_count(value: int, name: str, at_least: int = 1, at_most: int | None = None) -> int:
     """Value as an integer that is large enough, and not too large."""
+    if type(value) is int and value >= at_least and at_most is None:
+        return value
     rule = f"an integer of at least {at_least}" if at_most is None else f"an integer from {at_least} to {at_most}"
     try:
         count = value.__index__()

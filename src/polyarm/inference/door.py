@@ -57,11 +57,12 @@ LONG = 8  # arrays with more entries are described by a hash
 class Door:
     """What an engine remembers of the states that it trusts."""
 
-    __slots__ = ("fresh", "last", "shape", "steady", "text")
+    __slots__ = ("books", "fresh", "last", "shape", "steady", "text")
 
     def __init__(self) -> None:
         self.last: Any = NOTHING
         self.steady: Any = NOTHING  # the last state, where the engine has found that nothing about it needs a look
+        self.books: tuple[Any, Any] = NOTHING, None  # a state, and its arrays as the engine's kernels take them
         self.fresh: Any = None
         self.shape: Any = None
         self.text: str | None = None

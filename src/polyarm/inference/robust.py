@@ -48,7 +48,7 @@ from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, UNITS, R
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.robust import RobustMixture
 from polyarm.renaming import renamed
-from polyarm.types import Array, Choice, IntArray, Rng
+from polyarm.types import Array, Choice, IntArray, Rng, packed
 
 PER_ARM = ("components", "slots", "sizes", "centres")
 
@@ -82,9 +82,9 @@ class RobustState(NamedTuple):
         return plain(features_of)(self.columns)
 
     def counted(self) -> "RobustState":
-        """The state with one reward more: `_replace` takes three times as long."""
-        tables, labels, sizes, centres, hyper, columns, reservoir, data, seats, n, made_with = self
-        return RobustState(tables, labels, sizes, centres, hyper, columns, reservoir, data, seats, n + 1, made_with)
+        """The state with one reward more: `_replace` takes five times as long."""
+        *arrays, n, made_with = self
+        return packed(RobustState, (*arrays, n + 1, made_with))
 
     def require_sound(self) -> None:
         """Raise unless every reward sits at a component in use, and all numbers that are read are finite."""
@@ -239,14 +239,14 @@ class RobustEngine:
             state = self._door.admit(self, state)
         self._door.last = NOTHING
         given, backup = state, backup_of(state, reward)
-        state = self._with_room(state, arm)
         other = state.n_rewards % self.n_arms
         if other == arm:
             other = (other + 1) % self.n_arms
         state, finite = self._move(state, (arm, other), context, reward, UNITS, handle)
         if not finite and not mended(state, self.init(), self._books(state)):
             give_up(given, backup, reward)
-        self._door.last = state = state.counted()
+        state = self._counted(state)
+        self._door.last = state
         share = remaining_share(state.n_rewards, self.half_life) if self.half_life is not None else 1.0
         if share < 1.0:
             self.fade(state, share)
@@ -257,22 +257,38 @@ class RobustEngine:
     ) -> tuple[RobustState, bool]:
         """State after an update from a stage on, and whether its numbers are finite."""
         (a, b), left = arms, self.moves
-        given = Reward(a, b, context, reward, state.data[a], state.seats[a], state.data[b], state.seats[b])
-        while stage not in (DONE, FAILED):
+        while True:
+            data, seats = state.data, state.seats
+            given = packed(Reward, (a, b, context, reward, data[a], seats[a], data[b], seats[b]))
             n_moves = (left, self.other_arm_moves)
-            books = self._books(state)
-            stage, left = trusted(kernels.update)(books, given, stage, n_moves, handle)
-            if stage == ADD:
+            stage, left = trusted(kernels.update)(self._books(state), given, stage, n_moves, handle)
+            if stage == DONE or stage == FAILED:
+                return state, stage == DONE
+            if stage == UNITS:
+                state = self._with_room(state, a)
+            elif stage == ADD:
                 self._move_origin(state)
             elif left > 0:
                 state = with_room_for_component(state)
-        return state, stage == DONE
 
     def _books(self, state: RobustState) -> Books:
-        components, labels, sizes, centres, shared, features, sample, *_ = state
-        return Books(components, labels, sizes, centres, shared, features, sample, self._hyperprior)
+        """The state's arrays as kernels take them; those of the last state are kept."""
+        owner, books = self._door.books
+        if owner is state:
+            return books  # type: ignore[no-any-return]
+        books = Books(*state[:7], self._hyperprior)
+        self._door.books = state, books
+        return books
+
+    def _counted(self, state: RobustState) -> RobustState:
+        """The state with one reward more, which has the same arrays."""
+        (owner, books), counted = self._door.books, state.counted()
+        if owner is state:
+            self._door.books = counted, books
+        return counted
 
     def _with_room(self, state: RobustState, arm: int) -> RobustState:
+        """The state with a row for one more reward of an arm, and slots for two more components."""
         if state.sizes.item(arm, NEXT) == len(state.seats[arm]):
             data, seats = room_for_reward(state.data, state.seats, state.sizes, arm, self.memory)
             state = state._replace(data=data, seats=seats)
@@ -369,7 +385,7 @@ class RobustEngine:
         x, n = require_context(context, self.context_dim), require_count(n_draws, "n_draws")
         mix, scores = np.empty(self.n_arms), np.empty(self.n_arms)
         arm = trusted(choice.choose)(self._books(state), x, n, power, mix, scores, rng_handle(rng))
-        return Choice(arm, scores, mix)
+        return packed(Choice, (arm, scores, mix))
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:
         """The same in many contexts, (n, 2, n_arms)."""

@@ -235,17 +235,26 @@ def add_and_move(
     return DONE, 0
 
 
+@inlined
+def has_room_for(books: Books, reward: Reward) -> bool:
+    """Whether a row is free for a reward, and slots for both proposals of its component."""
+    size = books.sizes[reward.arm]
+    return bool(size[NEXT] < reward.z.shape[0] and size[K_USED] + 2 <= books.components.shape[2])
+
+
 @kernel
 def update(books: Books, reward: Reward, stage: int, n_moves: tuple[int, int], handle: RngHandle) -> tuple[int, int]:
     """Take a reward in, from the stage that was reached; return the stage reached and the moves left in it.
 
-    ADD: rewards or columns must be counted from elsewhere first.  A stage with moves left: an arm has no slot free.
-    Make it so and call again.  FAILED: some number is not finite.  Begun at MOVE_HERE with one arm alone, no reward is
+    UNITS: there is no room for the reward.  ADD: rewards or columns must be counted from elsewhere first.  A stage
+    with moves left: an arm has no slot free.  Make it so and call again.  FAILED: some number is not finite.  Begun at MOVE_HERE with one arm alone, no reward is
     taken in: its rewards move, and all that is shared is drawn again.
     """
     rng, arms = rng_from(handle), arms_of(books)
     room, again = room_for(arms), stage != UNITS
     if stage == UNITS:
+        if not has_room_for(books, reward):
+            return UNITS, n_moves[0]
         if not renew_units(arms, books.reservoir, reward, room.solver, rng):
             return ADD, n_moves[0]
         stage = ADD
