@@ -92,7 +92,7 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         and context.shape == (context_dim,)
         and (flags := context.flags).c_contiguous
         and flags.aligned
-        and length_of(context) <= CONTEXT_LIMIT
+        and (math.hypot(*context.tolist()) if context_dim < SHORT else length_of(context)) <= CONTEXT_LIMIT
     ):
         return context
     x = require_array(context, name)

@@ -83,8 +83,7 @@ class RobustState(NamedTuple):
 
     def counted(self) -> "RobustState":
         """The state with one reward more: `_replace` takes five times as long."""
-        *arrays, n, made_with = self
-        return packed(RobustState, (*arrays, n + 1, made_with))
+        return packed(RobustState, (*self[:9], self[9] + 1, self[10]))
 
     def require_sound(self) -> None:
         """Raise unless every reward sits at a component in use, and all numbers that are read are finite."""

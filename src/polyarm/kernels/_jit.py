@@ -86,10 +86,20 @@ def plain(compiled: Function) -> Function:
 
 RngHandle = NDArray[np.uintp] | Rng
 _handles: dict[int, tuple[Any, NDArray[np.uintp]]] = {}
+_latest: tuple[Any, Any] = None, None  # a generator and its handle
 
 
 def rng_handle(rng: Rng) -> RngHandle:
     """The generator as kernels take it: addresses of its state and of its C functions."""
+    global _latest
+    latest, handle = _latest
+    if latest is not rng:
+        handle = _handle_of(rng)
+        _latest = rng, handle
+    return handle  # type: ignore[no-any-return]
+
+
+def _handle_of(rng: Rng) -> RngHandle:
     bits = (rng if type(rng) is np.random.Generator else require_generator(rng)).bit_generator
     known = _handles.get(id(bits))
     if known is not None and known[0] is bits:
