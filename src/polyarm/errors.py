@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,16 +84,20 @@ def require(holds: bool, name: str, rule: str, value: object, advice: str = "") 
         raise InvalidArgument(f"{name} must be {rule}, got {shown(value)}" + (f"; {advice}" if advice else ""))
 
 
-def require_context(context: ArrayLike, context_dim: int, name: str = "context") -> Array:
-    """Context as a float vector of the right length, finite and of sane size."""
-    if (  # the fast path: already what a kernel wants; NaN and infinities fail the comparison
+def is_vector(context: ArrayLike, n: int) -> TypeGuard[Array]:
+    """Whether a context is laid out as kernels take it, whatever its numbers."""
+    return (
         type(context) is np.ndarray
         and context.dtype == FLOAT64
-        and context.shape == (context_dim,)
+        and context.shape == (n,)
         and (flags := context.flags).c_contiguous
         and flags.aligned
-        and (math.hypot(*context.tolist()) if context_dim < SHORT else length_of(context)) <= CONTEXT_LIMIT
-    ):
+    )
+
+
+def require_context(context: ArrayLike, context_dim: int, name: str = "context") -> Array:
+    """Context as a float vector of the right length, finite and of sane size."""
+    if is_vector(context, context_dim) and length_of(context) <= CONTEXT_LIMIT:  # no number fails the comparison
         return context
     x = require_array(context, name)
     if x.shape != (context_dim,):
@@ -110,6 +114,12 @@ def require_context(context: ArrayLike, context_dim: int, name: str = "context")
         "rescale it",
     )
     return x
+
+
+def refuse_context(context: Array, context_dim: int) -> NoReturn:
+    """Say what is wrong with a context that a kernel refused."""
+    require_context(context, context_dim)
+    raise AssertionError("what require_context accepts no kernel refuses")
 
 
 def length_of(x: Array) -> float:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from polyarm.errors import PolyarmError
+from polyarm.errors import InvalidArgument, PolyarmError
 from polyarm.inference import KindsEngine, KindsState, RobustEngine, load_state, save_state
+from polyarm.inference.door import NOTHING
 from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, find_kinds
 from polyarm.kernels import stick_shares
 from polyarm.kernels import sticks as kernels
@@ -71,6 +72,40 @@ def test_the_short_way_through_an_update_is_the_long_one_bit_for_bit() -> None:
         states.append(bits(state))
     assert states[0] == states[1]
     assert taken > 400
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 1e9, 1e200])
+def test_the_short_way_refuses_contexts_by_name_and_changes_nothing(entry: float) -> None:
+    """There the kernels look at contexts, and an arm whose rows are all taken is given more only for a reward."""
+    states = []
+    for wrong in (True, False):
+        kinds, rng = engine(2, 2), np.random.default_rng(5)
+        state, x = kinds.init(), np.random.default_rng(6)
+        for i in range(300):
+            if wrong and i > 250:
+                before, refused = bits(state), np.array([0.1, entry])
+                assert i < 253 or state is kinds._door.steady
+                for act in (
+                    lambda: kinds.update(state, refused, i % 2, 0.1, rng),  # noqa: B023
+                    lambda: kinds.choose_by_information(state, refused, 100, 2.0, rng),  # noqa: B023
+                ):
+                    with pytest.raises(InvalidArgument, match="context must be"):
+                        act()
+                assert bits(state) == before
+            state = kinds.update(state, x.standard_normal(2), i % 2, late_value(i), rng)
+        states.append((bits(state), position(rng)))
+    assert states[0] == states[1]
+
+
+def test_a_reward_that_fails_on_the_short_way_is_found_out_at_the_door() -> None:
+    """What an update left half done is looked at whole before anything is read from it."""
+    kinds = engine(2, 2)
+    state = fed(kinds, np.random.default_rng(0).standard_normal(100))
+    assert state is kinds._door.steady is kinds._door.last
+    state.rest.tables[0, 0, 0] = np.nan
+    kinds._door.last = NOTHING  # as an update leaves it that did not end
+    with pytest.raises(InvalidArgument, match="finite"):
+        kinds.update(state, np.ones(2), 0, 0.5, np.random.default_rng(1))
 
 
 CASES: dict[str, tuple[list[float], tuple[float, ...], int]] = {

@@ -169,7 +169,8 @@ def test_another_arm_moves_in_turn(listen: Listen, n_arms: int) -> None:
     engine = RobustEngine(RobustMixture(n_arms, 2), 7, 5)
     data = rewards(24, 2, n_arms, seed=0)
     fed(engine, data, np.random.default_rng(0))
-    first = [arguments for arguments, _ in calls if arguments[2] == robust.UNITS]
+    begun = [(arguments, result) for arguments, result in calls if arguments[2] == robust.UNITS]
+    first = [arguments for arguments, (stage, _) in begun if stage != robust.UNITS]  # UNITS: room was made first
     assert len(first) == len(data)
     for n, ((x, arm, y), (_, reward, _, n_moves, _)) in enumerate(zip(data, first, strict=True)):
         a, b, context, value, *_ = reward

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 
+from polyarm.errors import InvalidArgument
 from polyarm.kernels import _jit
 from polyarm.kernels._jit import kernel, rng_from, rng_handle
 from polyarm.types import Rng
@@ -41,3 +42,9 @@ def test_many_threads_with_many_generators(monkeypatch: pytest.MonkeyPatch) -> N
         sys.setswitchinterval(interval)
     assert not failures
     assert len(_jit._handles) <= 3 + len(threads)
+
+
+def test_no_generator_is_nobodys_latest() -> None:
+    for _ in range(2):
+        with pytest.raises(InvalidArgument, match="rng must be"):
+            rng_handle(None)  # type: ignore[arg-type]

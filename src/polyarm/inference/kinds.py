@@ -8,6 +8,7 @@ import numpy as np
 
 from polyarm.errors import (
     NumericalFailure,
+    is_vector,
     require_arm,
     require_context,
     require_contexts,
@@ -81,7 +82,9 @@ class KindsState(NamedTuple):
 
     def after(self, rest: RobustState, n: int) -> "KindsState":
         """The state after n rewards, the last of which the rest has learnt: `_replace` takes ten times as long."""
-        return packed(KindsState, (rest, *self[1:8], n, *self[9:]))
+        _, sticks, data, values, rest_is, constant, tally, seen, _, links, amounts, made_with = self
+        fields = (rest, sticks, data, values, rest_is, constant, tally, seen, n, links, amounts, made_with)
+        return packed(KindsState, fields)
 
     def require_sound(self) -> None:
         """Raise unless every reward has a row and a kind, and all numbers are finite."""
@@ -256,20 +259,21 @@ class KindsEngine:
 
     def update(self, state: KindsState, context: Array, arm: int, reward: float, rng: Rng) -> KindsState:
         """State after one reward."""
-        x = require_context(context, self.context_dim)
         a = require_arm(arm, self.n_arms)
         y = require_reward(reward)
         handle = rng_handle(rng)  # a wrong generator is refused before anything changes
         door = self._door
+        n = state.n_rewards + 1 if state is door.last is door.steady else 0
+        if n & (n - 1) and -LARGE < y < LARGE and is_vector(context, self.context_dim):
+            door.last = NOTHING
+            rest = self.rest._with_reward(state.rest, context, a, y, handle)
+            trusted(tallies.count_value)(state.tally, state.seen, y)
+            door.last = door.steady = state = state.after(rest, n)
+            return state
+        x = require_context(context, self.context_dim)
         if state is not door.last:
             state = door.admit(self, state)
         door.last = NOTHING
-        n = state.n_rewards + 1
-        if state is door.steady and n & (n - 1) and -LARGE < y < LARGE:
-            trusted(tallies.count_value)(state.tally, state.seen, y)
-            state = state.after(self.rest._with_reward(state.rest, x, a, y, handle), n)
-            door.last = door.steady = state
-            return state
         backup = backup_of(state, y)
         try:
             door.last = state = self._with_reward(state, Reward(a, x, y), rng)

@@ -9,6 +9,8 @@ import numpy as np
 
 from polyarm import special
 from polyarm.errors import (
+    is_vector,
+    refuse_context,
     require,
     require_arm,
     require_context,
@@ -43,7 +45,7 @@ from polyarm.kernels.robust.records import (
     shared_of,
 )
 from polyarm.kernels.robust.shared import set_variances
-from polyarm.kernels.robust.units import BEGIN_AGAIN, RESERVOIR
+from polyarm.kernels.robust.units import BEGIN_AGAIN, REFUSED, RESERVOIR
 from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, UNITS, Reward
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.robust import RobustMixture
@@ -261,8 +263,10 @@ class RobustEngine:
             given = packed(Reward, (a, b, context, reward, data[a], seats[a], data[b], seats[b]))
             n_moves = (left, self.other_arm_moves)
             stage, left = trusted(kernels.update)(self._books(state), given, stage, n_moves, handle)
-            if stage == DONE or stage == FAILED:
+            if stage in (DONE, FAILED):
                 return state, stage == DONE
+            if stage == REFUSED:
+                refuse_context(context, self.context_dim)
             if stage == UNITS:
                 state = self._with_room(state, a)
             elif stage == ADD:
@@ -381,9 +385,11 @@ class RobustEngine:
         """An arm by information-directed sampling with this outlook, in one call (kernels.information)."""
         if state is not self._door.last:
             self._door.check(self, state)
-        x, n = require_context(context, self.context_dim), require_count(n_draws, "n_draws")
-        mix, scores = np.empty(self.n_arms), np.empty(self.n_arms)
+        x = context if is_vector(context, self.context_dim) else require_context(context, self.context_dim)
+        n, mix, scores = require_count(n_draws, "n_draws"), np.empty(self.n_arms), np.empty(self.n_arms)
         arm = trusted(choice.choose)(self._books(state), x, n, power, mix, scores, rng_handle(rng))
+        if arm == REFUSED:
+            refuse_context(context, self.context_dim)
         return packed(Choice, (arm, scores, mix))
 
     def moments_many(self, state: RobustState, contexts: Array) -> Array:

@@ -86,7 +86,7 @@ def plain(compiled: Function) -> Function:
 
 RngHandle = NDArray[np.uintp] | Rng
 _handles: dict[int, tuple[Any, NDArray[np.uintp]]] = {}
-_latest: tuple[Any, Any] = None, None  # a generator and its handle
+_latest: tuple[Any, Any] = object(), None  # a generator and its handle
 
 
 def rng_handle(rng: Rng) -> RngHandle:
@@ -96,7 +96,7 @@ def rng_handle(rng: Rng) -> RngHandle:
     if latest is not rng:
         handle = _handle_of(rng)
         _latest = rng, handle
-    return handle  # type: ignore[no-any-return]
+    return handle
 
 
 def _handle_of(rng: Rng) -> RngHandle:

@@ -5,14 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from polyarm.errors import CONTEXT_LIMIT
 from polyarm.kernels._jit import plain
-from polyarm.kernels.mixture.records import NEXT, ROWS
+from polyarm.kernels.mixture.records import K_USED, NEXT, ROWS
 from polyarm.kernels.robust import centre as centres
 from polyarm.kernels.robust import update
 from polyarm.kernels.robust.component import COUNT, VAR, keep
 from polyarm.kernels.robust.records import Rewards, arm_of, solver_for
 from polyarm.kernels.robust.shared import least_noise
+from polyarm.kernels.robust.units import REFUSED
 from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, MOVE_THERE, UNITS, Reward
+from polyarm.types import Array
 from tests.kernels.robust.test_component import assert_slopes, assert_sums
 from tests.kernels.robust.test_predict import dense_centre
 from tests.kernels.robust.world import LABEL, SEATS, W_ROW, WILD, D, World, make_world, regression, rows_of
@@ -20,6 +23,7 @@ from tests.kernels.script import Script
 from tests.statistics.mutants import mutant
 
 NORMALS = [0.4, -1.1, 0.7]
+ONES = np.ones(2)
 
 
 @pytest.fixture
@@ -240,7 +244,7 @@ def test_late_half_as_many_rewards_move(world: World, n: float, moves: list[tupl
 def seated(world: World, arm: int) -> Rewards:
     """Rewards of an arm with room for more."""
     n = len(SEATS[arm])
-    data, z = np.zeros((8, D + 1)), np.zeros(8, np.int64)
+    data, z = np.zeros((9, D + 1)), np.zeros(9, np.int64)
     data[:n], z[:n] = world.data[arm], LABEL[np.array(SEATS[arm], dtype=np.int64)]
     return Rewards(data, z)
 
@@ -307,7 +311,7 @@ class Stages:
         self.looked_at.append(arms)
         return self.finite
 
-    def run(self, other: int, stage: int, n_moves: tuple[int, int]) -> tuple[int, int]:
+    def run(self, other: int, stage: int, n_moves: tuple[int, int], x: Array = ONES) -> tuple[int, int]:
         replaced = {
             "update_units": self.update_units,
             "rebuild_posteriors": lambda *g: self.done.append("rebuilt"),
@@ -318,7 +322,7 @@ class Stages:
             "is_finite_in": lambda books, arm, other: self.is_finite(arm, other),
             "MANY": D,
         }
-        reward = Reward(0, other, np.ones(2), 1.0, *seated(self.world, 0), *seated(self.world, other))
+        reward = Reward(0, other, x, 1.0, *seated(self.world, 0), *seated(self.world, other))
         stage, left = mutant(update.update, replaced)(self.world.books, reward, stage, n_moves, Script())
         return stage, left
 
@@ -330,6 +334,25 @@ def test_units_come_first_and_may_ask_for_another_origin(world: World, steps: fl
     assert stages.run(2, UNITS, (32, 12)) == ((ADD, 32) if off else (DONE, 0))
     rest = ["added", (0, 32), (2, 12), ("shared", 0, 2)]
     assert stages.done == (["units"] if off else ["units", *["rebuilt"] * (steps < 64), *rest])
+
+
+@pytest.mark.parametrize(("rows", "components"), [(9, 3), (8, 7)])
+def test_without_a_row_or_two_slots_nothing_is_done(world: World, rows: int, components: int) -> None:
+    """Slots for both proposals of a reward's component."""
+    world.sizes[0, [K_USED, NEXT]] = components, rows
+    stages = Stages(world)
+    assert stages.run(2, UNITS, (7, 5)) == (UNITS, 7)
+    assert stages.done == []
+    world.sizes[0, [K_USED, NEXT]] = 6, 8
+    assert stages.run(2, UNITS, (7, 5))[0] == DONE
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, -np.inf, 1e150, 1.001 * CONTEXT_LIMIT])
+def test_a_context_that_is_none_is_refused_before_anything_is_done(world: World, entry: float) -> None:
+    stages = Stages(world)
+    assert stages.run(2, UNITS, (7, 5), np.array([0.1, entry]))[0] == REFUSED
+    assert stages.done == []
+    assert stages.run(2, UNITS, (7, 5), np.array([0.0, CONTEXT_LIMIT]))[0] == DONE
 
 
 @pytest.mark.parametrize(("steps", "stage"), [(10.0, UNITS), (66.0, UNITS), (71.0, ADD), (71.0, MOVE_HERE)])

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from polyarm.errors import CONTEXT_LIMIT
 from polyarm.kernels._jit import inlined, kernel, no_refcount
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.order import in_order
@@ -24,7 +25,18 @@ FAR_REWARD = 1000.0  # rewards are counted from their median when that is so man
 OTHER_SCALE = 1e4  # change of S2 after which what was drawn in the old unit is worthless
 MANY_TIES = 0.1  # share of the commonest reward from which ties are no accident
 TAME = 10.0  # gaps of more typical ones say nothing more about the scale
+TOO_LONG = (CONTEXT_LIMIT * (1.0 + 1e-9)) ** 2  # of a context's squared length: a kernel refuses none that may be
+REFUSED = -1  # what kernels answer to a context that is too long or holds what is no number
 OUTLYING, TAMED = 6.0, 3.0  # an entry so many sd from its column's mean is only so many away for locations
+
+
+@inlined
+def is_usable(x: Array) -> bool:
+    """Whether a context is finite and of sane size."""
+    square = 0.0
+    for j in range(x.shape[0]):
+        square += x[j] * x[j]
+    return bool(square <= TOO_LONG)
 
 
 @inlined

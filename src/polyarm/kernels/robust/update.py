@@ -26,7 +26,14 @@ from polyarm.kernels.robust.records import (
 from polyarm.kernels.robust.repair import is_finite, is_finite_in
 from polyarm.kernels.robust.shared import draw_inverse_gamma, draw_shape, draw_shared, least_noise, set_variances
 from polyarm.kernels.robust.solving import solve_all, solve_arms
-from polyarm.kernels.robust.units import RESERVOIR, is_measured, update_units, with_intercept
+from polyarm.kernels.robust.units import (
+    REFUSED,
+    RESERVOIR,
+    is_measured,
+    is_usable,
+    update_units,
+    with_intercept,
+)
 from polyarm.types import Array, IntArray, Rng
 
 MANY = 14  # features from which what the arms share is drawn once in a round of the arms
@@ -246,13 +253,16 @@ def has_room_for(books: Books, reward: Reward) -> bool:
 def update(books: Books, reward: Reward, stage: int, n_moves: tuple[int, int], handle: RngHandle) -> tuple[int, int]:
     """Take a reward in, from the stage that was reached; return the stage reached and the moves left in it.
 
-    UNITS: there is no room for the reward.  ADD: rewards or columns must be counted from elsewhere first.  A stage
-    with moves left: an arm has no slot free.  Make it so and call again.  FAILED: some number is not finite.  Begun at MOVE_HERE with one arm alone, no reward is
-    taken in: its rewards move, and all that is shared is drawn again.
+    REFUSED: the context is none, and nothing has changed.  UNITS: there is no room for the reward, and nothing has
+    changed.  ADD: rewards or columns must be counted from elsewhere first.  A stage with moves left: an arm has no slot
+    free.  Make it so and call again.  FAILED: some number is not finite.  Begun at MOVE_HERE with one arm alone, no
+    reward is taken in: its rewards move, and all that is shared is drawn again.
     """
     rng, arms = rng_from(handle), arms_of(books)
     room, again = room_for(arms), stage != UNITS
     if stage == UNITS:
+        if not is_usable(reward.x):
+            return REFUSED, 0
         if not has_room_for(books, reward):
             return UNITS, n_moves[0]
         if not renew_units(arms, books.reservoir, reward, room.solver, rng):
