@@ -607,8 +607,8 @@ class KindsEngine:
         return out
 
     def outlook(self, state: KindsState, context: Array) -> tuple[Array, Array]:
-        """`moments`, and the noise variance of every arm's rewards beside a typical arm's, (n_arms,): 1 where there are
-        kinds, amounts, counts or marks, whose noise is a matter of their mean.
+        """What the exploration rule sees: the outlook of the mixture; where there are kinds, amounts, counts or marks,
+        `moments`, and 1 for the noise of every arm, which is a matter of their mean there.
         """
         if state is not self._door.last:
             self._door.check(self, state)

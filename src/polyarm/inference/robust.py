@@ -30,7 +30,7 @@ from polyarm.inference.robust_checks import mended, migrated, require_hyper, req
 from polyarm.inference.slots import doubled_slots, slots_in_order
 from polyarm.kernels._jit import RngHandle, plain, rng_handle, trusted
 from polyarm.kernels.mixture.records import K_USED, NEXT
-from polyarm.kernels.robust import choice, draws, predict, records, units
+from polyarm.kernels.robust import choice, draws, outlook, predict, records, units
 from polyarm.kernels.robust import update as kernels
 from polyarm.kernels.robust.component import VAR, n_rows
 from polyarm.kernels.robust.noise import relative_noise
@@ -368,17 +368,23 @@ class RobustEngine:
         state.  Where some rewards are equal, which a continuous model takes for certainty, an arm's standard deviation
         is at least that of a mean of n rewards with the spread of all arms' rewards.
         """
-        return self.outlook(state, context)[0]
+        if state is not self._door.last:
+            self._door.check(self, state)
+        x = require_context(context, self.context_dim)
+        out = np.empty((2, self.n_arms))
+        trusted(predict.moments)(self._books(state), x, out)
+        return out
 
     def outlook(self, state: RobustState, context: Array) -> tuple[Array, Array]:
-        """`moments`, and the noise variance of every arm's rewards beside a typical arm's, as far as these tell,
-        (n_arms,).
+        """What the exploration rule sees: `moments`, standard deviations being 1 + 3 / (n + 3) times as large for an
+        arm with n rewards, because one state claims to know more than it does (kernels.robust.outlook); and the noise
+        variance of every arm's rewards beside a typical arm's, as far as these tell, (n_arms,).
         """
         if state is not self._door.last:
             self._door.check(self, state)
         x = require_context(context, self.context_dim)
         out, noise = np.empty((2, self.n_arms)), np.empty(self.n_arms)
-        trusted(predict.outlook)(self._books(state), x, out, noise)
+        trusted(outlook.outlook)(self._books(state), x, out, noise)
         return out, noise
 
     def choose_by_information(self, state: RobustState, context: Array, n_draws: int, power: float, rng: Rng) -> Choice:
@@ -405,6 +411,7 @@ class RobustEngine:
         """`outlook` in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""
         noise = np.empty(self.n_arms)
         moments = self.moments_many(state, contexts)
+        outlook.widen(state.tables, state.sizes, moments)
         relative_noise(state.tables, state.sizes, state.centres.shape[1], noise)
         return moments, noise
 

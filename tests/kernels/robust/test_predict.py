@@ -7,7 +7,6 @@ from polyarm.kernels._jit import plain
 from polyarm.kernels.robust import predict
 from polyarm.kernels.robust.centre import find_centre
 from polyarm.kernels.robust.common_centre import Common, common_of
-from polyarm.kernels.robust.noise import relative_noise
 from polyarm.kernels.robust.predict import View
 from polyarm.kernels.robust.records import solver_for
 from polyarm.types import Array
@@ -235,11 +234,8 @@ def test_every_arm_is_told_from_its_origin_in_its_own_columns(world: World) -> N
     world.features.base[:2] = 0.2, -0.4
     context = x[:2] + world.features.base[:2]
     common_centre(world)
-    out, noise = np.empty((2, 4)), np.empty(4)
-    plain(predict.outlook)(world.books, context, out, noise)
-    alone = np.empty(4)
-    plain(relative_noise)(world.tables, world.sizes, D, alone)
-    np.testing.assert_array_equal(noise, alone)
+    out = np.empty((2, 4))
+    plain(predict.moments)(world.books, context, out)
     world.shared.tied_sd = 0.0
     for arm in range(4):
         parts = np.empty((3, len(world.known[arm]) + 1))
@@ -270,5 +266,5 @@ def test_many_contexts_have_the_moments_of_each(world: World, n: int, intercept:
     many, one = np.empty((n, 2, len(world.known))), np.empty((2, len(world.known)))
     predict.moments_many(world.books, contexts, many)
     for context, found in zip(contexts, many, strict=True):
-        predict.outlook(world.books, context, one, np.empty(len(world.known)))
+        predict.moments(world.books, context, one)
         np.testing.assert_array_equal(found, one)

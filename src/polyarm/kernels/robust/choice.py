@@ -4,7 +4,7 @@ import numpy as np
 
 from polyarm.kernels import information
 from polyarm.kernels._jit import RngHandle, kernel
-from polyarm.kernels.robust.predict import outlook
+from polyarm.kernels.robust.outlook import outlook
 from polyarm.kernels.robust.records import Books
 from polyarm.kernels.robust.units import REFUSED, is_usable
 from polyarm.types import Array

@@ -25,7 +25,6 @@ from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.common_centre import Common, common_of
 from polyarm.kernels.robust.component import MEAN, VAR
 from polyarm.kernels.robust.gating import local_counts
-from polyarm.kernels.robust.noise import relative_noise
 from polyarm.kernels.robust.records import Arms, Books, Features, arms_of, n_features
 from polyarm.kernels.robust.units import with_intercept
 from polyarm.kernels.student import student_density
@@ -281,24 +280,21 @@ def draw_means(books: Books, x: Array, out: Array, handle: RngHandle) -> None:
 
 
 @kernel
-def outlook(books: Books, x: Array, out: Array, noise: Array) -> None:
-    """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied, and noise
-    (n_arms,) with that of each arm beside a typical arm's.
-    """
+def moments(books: Books, x: Array, out: Array) -> None:
+    """Fill out (2, n_arms) with mean and sd of every arm's mean reward, raised where rewards are tied."""
     arms = arms_of(books)
     common = common_of(arms)
     fill_moments(arms, x, common, view_for(arms, common), out)
-    relative_noise(arms.components, arms.sizes, n_features(arms), noise)
 
 
 @inlined
-def inflate_sd_for_ties(arms: Arms, moments: Array) -> None:
+def inflate_sd_for_ties(arms: Arms, out: Array) -> None:
     """Raise standard deviations to TIE_INFLATION sd / sqrt(n) where rewards are tied, which no density expects."""
     tied_sd = arms.shared.tied_sd
     if tied_sd > 0.0:
-        for arm in range(moments.shape[1]):
+        for arm in range(out.shape[1]):
             n = n_held(arms.components[arm], arms.sizes[arm, K_USED])
-            moments[1, arm] = max(moments[1, arm], TIE_INFLATION * tied_sd / math.sqrt(max(n, 1.0)))
+            out[1, arm] = max(out[1, arm], TIE_INFLATION * tied_sd / math.sqrt(max(n, 1.0)))
 
 
 @inlined
@@ -392,7 +388,7 @@ def moments_many(books: Books, contexts: Array, out: Array) -> None:
     """Fill out (n, 2, n_arms) with moments in contexts (n, d).
 
     ABREAST contexts go through the matrices together, which is the quicker the wider the processor's registers are; the
-    numbers are those of `outlook` to the bit.
+    numbers are those of `moments` to the bit.
     """
     arms = arms_of(books)
     base, gamma, origin = arms.features.base, arms.shared.concentration, arms.shared.origin
