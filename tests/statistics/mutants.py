@@ -41,7 +41,8 @@ def compiled_mutant(kernel: Any, replaced: Mapping[str, Any]) -> Callable[..., A
     options = {"nopython": True, "error_model": "numpy", "forceinline": False, "_nrt": True}
     functions = {name: f for name, f in replaced.items() if isinstance(f, python_types.FunctionType)}
     planted = {name: unkept(function, options) for name, function in functions.items()}
-    return compiled_twin(kernel, {**replaced, **planted}, {})
+    twin: Callable[..., Any] = compiled_twin(kernel, {**replaced, **planted}, {})
+    return twin
 
 
 def compiled_twin(kernel: Any, planted: Mapping[str, Any], made: dict[Any, Any]) -> Any:
