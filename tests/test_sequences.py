@@ -1,5 +1,6 @@
 """Random sequences of choosing, learning, saving, loading and mistakes leave every policy in order."""
 
+import functools
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -77,9 +78,14 @@ def follow(policy: AnyPolicy, sequence: list[Any], disturbed: bool) -> tuple[Any
     return state, learnt, rng
 
 
+@functools.cache
+def scratch() -> "tempfile.TemporaryDirectory[str]":
+    """One folder for all files: making and removing thousands takes seconds."""
+    return tempfile.TemporaryDirectory()
+
+
 def reloaded(policy: AnyPolicy, state: Any) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        return load_state(save_state(Path(folder) / "state", state), policy.init())
+    return load_state(save_state(Path(scratch().name) / "state", state), policy.init())
 
 
 def refused(policy: AnyPolicy, state: Any, step: Mistake, rng: np.random.Generator) -> None:

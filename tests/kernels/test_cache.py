@@ -1,11 +1,10 @@
 """Compiled kernels on disk: private, kept, checked, and never in the way.
 
-Most tests run a small kernel in another process, since a process looks for its folder once.
+Most tests run a small kernel in another process, since a process looks for its folder once; `copies.py` has them ready.
 """
 
-import ctypes
+import functools
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from polyarm.kernels._cache import folder_name, objection
+from tests.kernels.copies import Copies
 
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns of forks once another test has loaded it
 
@@ -48,19 +48,17 @@ assert [part.shape for part in room(3)] == [(3,), (3,)]
 print(sum(room.stats.cache_hits.values()), sum(room.stats.cache_misses.values()))
 """
 COMPILED, LOADED = "0 1", "1 0"
-DROP_CAPABILITY = 24  # of prctl
-OVERRIDE, READ_SEARCH = 1, 2  # what lets root write where the mode forbids it
 
 
-def obey_modes() -> None:
-    """Let file modes bind the process, also where the tests run as root."""
-    for capability in (OVERRIDE, READ_SEARCH):
-        ctypes.CDLL(None).prctl(DROP_CAPABILITY, capability, 0, 0, 0)
+@functools.cache
+def copies() -> Copies:
+    return Copies()
 
 
-def full_disk() -> None:
-    """Let every write of more than nothing fail."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+@pytest.fixture(scope="module", autouse=True)
+def ended_copies() -> Iterator[None]:
+    yield
+    copies().close()
 
 
 @pytest.fixture
@@ -71,17 +69,11 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def run(script: Path, before: Callable[[], None] = obey_modes, **environment: str) -> tuple[str, list[str]]:
+def run(script: Path, full_disk: bool = False, **environment: str) -> tuple[str, list[str]]:
     """What the kernel's statistics are, and the lines of notice."""
-    done = subprocess.run(
-        [sys.executable, "-B", "-W", "error", str(script)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        preexec_fn=before,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout[:3], done.stderr.splitlines()
+    done = copies().run(script, {**os.environ, **environment}, full_disk)
+    assert done.code == 0, done.errors
+    return done.out[:3], done.errors.splitlines()
 
 
 class Kept(NamedTuple):
@@ -214,7 +206,7 @@ def test_nowhere_to_write_still_works(script: Path, tmp_path: Path) -> None:
 
 
 def test_a_full_disk_still_works(script: Path, tmp_path: Path) -> None:
-    stats, notices = run(script, full_disk, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
+    stats, notices = run(script, full_disk=True, POLYARM_CACHE_DIR=str(tmp_path / "cache"))
     assert stats == COMPILED
     assert "cannot be kept" in notices[-1]
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]

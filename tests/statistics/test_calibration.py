@@ -9,16 +9,16 @@ import pytest
 from scipy import stats
 
 from polyarm.inference import GibbsEngine
-from polyarm.inference.gibbs import GibbsState
+from polyarm.inference.gibbs import GibbsState, with_room_for_component
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.mixture import component, gibbs
 from polyarm.models import LinearMixture, NormalInverseGamma
 from polyarm.types import Array, IntArray, Rng
 from tests import reference
 from tests.statistics.mutants import (
-    arm_and_room,
+    compiled_mutant,
     diagonal_residuals,
     kept_log_weight,
-    quick_mutant,
     score_without_discount,
     seated,
 )
@@ -49,13 +49,16 @@ def draw_mean(engine: GibbsEngine, state: GibbsState, point: Array, rng: Rng) ->
 
 
 def sweep_with(replaced: dict[str, Callable[..., Any]]) -> Sampler:
-    """A sweep with a planted bug; scratch space is made anew as the kernel does."""
-    move = quick_mutant(gibbs.move, replaced)
+    """A sweep with a planted bug, begun again with more room where no slot is free, as the engine does."""
+    moves = compiled_mutant(gibbs.sweep, replaced)
 
     def sweep(engine: GibbsEngine, state: GibbsState, rng: Rng) -> GibbsState:
-        arm, room = arm_and_room(engine, state)
-        for i in rng.permutation(int(arm.size[1])):
-            move(arm, int(i), room, rng)
+        left = int(state.sizes[0, 1])
+        order = np.empty(left, np.int64)
+        while left > 0:
+            left = moves(engine._books(state, 0), 0, order, left, rng_handle(rng))
+            state = with_room_for_component(state, engine._prior.sqrt_information) if left > 0 else state
+        engine._door.last = state
         return state
 
     return sweep

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from polyarm.inference.franchise import FranchiseState, HierarchicalEngine, redraw_concentration
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.franchise import moves
-from polyarm.kernels.franchise.books import Rules, room_for
+from polyarm.kernels.franchise.books import Rules
 from polyarm.kernels.mixture import component
 from polyarm.kernels.mixture.hyperparameters import rate_rewards
 from polyarm.kernels.mixture.records import open_slot
 from polyarm.models import HierarchicalMixture, NormalInverseGamma
 from polyarm.models.mixture import MixtureParams
 from polyarm.types import Array, IntArray, Rng
-from tests.statistics.mutants import quick_mutant
+from tests.statistics.mutants import compiled_mutant
 from tests.statistics.test_calibration import POINT, REJECTED, contexts, ranks_of_truth, uniformity_p_value
 
 Sampler = Callable[[HierarchicalEngine, FranchiseState, Rng], FranchiseState]
@@ -173,15 +174,11 @@ def test_ranks_of_the_truth_are_uniform(law: Law) -> None:
 
 def moves_with(replaced: dict[str, Callable[..., Any]], n_moves: int) -> Sampler:
     """Moves of single rewards with a planted bug."""
-    leave, sit = quick_mutant(moves.leave, replaced), quick_mutant(moves.sit, replaced)
+    move_rewards = compiled_mutant(moves.move_rewards, replaced)
 
     def sampler(engine: HierarchicalEngine, state: FranchiseState, rng: Rng) -> FranchiseState:
-        books = engine.books(state)
-        room = room_for(books)
-        for _ in range(n_moves):
-            i = int(rng.integers(state.size[1]))
-            leave(books, i, room)
-            sit(books, i, room, rng)
+        left = move_rewards(engine.books(state), n_moves, rng_handle(rng))
+        assert left == 0, "seated leaves room for every reward to sit alone"
         return state
 
     return sampler

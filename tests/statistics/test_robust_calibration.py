@@ -10,12 +10,13 @@ import pytest
 from scipy import stats
 
 from polyarm.inference import RobustEngine, RobustState
+from polyarm.kernels._jit import rng_handle
 from polyarm.kernels.robust import predict
 from polyarm.kernels.robust.component import COUNT
 from polyarm.kernels.robust.units import with_intercept
 from polyarm.models import RobustMixture
 from polyarm.types import Array, IntArray, Rng
-from tests.statistics.mutants import quick_mutant
+from tests.statistics.mutants import compiled_mutant
 
 N_REWARDS, N_RANKS = 20, 10
 
@@ -45,7 +46,7 @@ def draw_mean(engine: RobustEngine, state: RobustState, x: Array, rng: Rng) -> f
 def draw_mean_by(kernel: Callable[..., None], engine: RobustEngine, state: RobustState, x: Array, rng: Rng) -> float:
     """A draw by a kernel with a planted bug."""
     out = np.empty((1, 1))
-    kernel(engine._books(state), x, out, rng)
+    kernel(engine._books(state), x, out, rng_handle(rng))
     return float(out[0, 0])
 
 
@@ -80,11 +81,13 @@ def test_the_true_mean_has_every_rank_equally_often(place_scale: float) -> None:
 
 def weights_of_nowhere(T: Array, K: int, features: Any, shared: Any, x: Array, counts: Array) -> None:
     """Planted: the weights in a context are those over all contexts."""
-    counts[:K], counts[K] = T[COUNT, :K], shared.concentration
+    for k in range(K):
+        counts[k] = T[COUNT, k]
+    counts[K] = shared.concentration
 
 
 def test_weights_that_ignore_the_context_are_noticed() -> None:
-    wrong = quick_mutant(predict.draw_means, {"local_counts": weights_of_nowhere})
+    wrong = compiled_mutant(predict.draw_means, {"local_counts": weights_of_nowhere})
     assert stats.chisquare(ranks(4.0, partial(draw_mean_by, wrong), 9, 200)).pvalue < 1e-4
 
 
@@ -98,7 +101,7 @@ def joint_draws(engine: RobustEngine, state: RobustState, x: Array, rng: Rng) ->
 def joint_draws_by(kernel: Callable[..., None], engine: RobustEngine, state: RobustState, x: Array, rng: Rng) -> Array:
     """Draws by a kernel with a planted bug."""
     out = np.empty((1, engine.n_arms))
-    kernel(engine._books(state), x, out, rng)
+    kernel(engine._books(state), x, out, rng_handle(rng))
     return np.asarray(out[0])
 
 
@@ -156,6 +159,6 @@ def each_arm_by_itself(arms: Any, x: Array, common: Any, h: Array, view: predict
     ids=["no spread", "no joint draw"],
 )
 def test_a_wrong_common_centre_is_noticed(planted: dict[str, Any], caught: int, runs: int) -> None:
-    wrong = quick_mutant(predict.draw_means, planted)
+    wrong = compiled_mutant(predict.draw_means, planted)
     counts = common_ranks(partial(joint_draws_by, wrong), runs, 11)
     assert stats.chisquare(counts[caught]).pvalue < 1e-4
