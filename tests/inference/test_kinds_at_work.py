@@ -273,3 +273,17 @@ def test_amounts_end_with_the_kind_that_they_were_beside() -> None:
             amounts_so_far = max(n - 9, n // 2)
             assert amounts_engine.is_on(state.amounts) == (amounts_so_far >= 8 and n <= 60), n
     assert state.amounts.weights.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("size", [1e-50, 1e-74, 1e-76, 1e-100, 1e-157, 1e-300])
+@pytest.mark.parametrize("value", [None, 1.0, 3.0])
+def test_contexts_next_to_nothing_leave_numbers_whatever_comes_then(size: float, value: float | None) -> None:
+    """Amounts, clicks and purchases; a column whose mean square is below 1e-150 says nothing."""
+    engine, rng = KindsEngine(RobustEngine(RobustMixture(2, 2))), np.random.default_rng(0)
+    state = engine.init()
+    for t in range(60):
+        x = rng.standard_normal(2) * (size if t < 40 else 1e7)
+        amount = float(rng.exponential()) if value != 1.0 else 1.0
+        state = engine.update(state, x, t % 2, amount if value is None or rng.random() < 0.4 else 0.0, rng)
+        assert np.isfinite(engine.moments(state, x)).all()
+    state.require_sound()

@@ -2,8 +2,9 @@
 
 Numba keeps compiled code as pickles, and a pickle runs what it says.  So the folder must belong to the caller or to
 the administrator, and nobody else may write into it; else another place is taken, or none.  It is named by a hash of
-this package's sources, because Numba does not see that a callee in another file was edited.  Every file starts with a
-checksum of the rest: a damaged one is compiled again.
+this package's sources, and of the limits that the checks at the door share with it, because Numba does not see that a
+callee or a number in another file was edited.  Every file starts with a checksum of the rest: a damaged one is compiled
+again.
 """
 
 import functools
@@ -26,6 +27,7 @@ from numba.core.compiler import CompileResult
 
 VARIABLE = "POLYARM_CACHE_DIR"
 KERNELS = Path(__file__).parent
+LIMITS = KERNELS.parent / "errors.py"  # has the limits that kernels share with the checks at the door
 CHECKSUM = hashlib.sha256
 CHECKSUM_BYTES = 32
 
@@ -44,8 +46,8 @@ def folder_name() -> str:
     """Name that changes with the kernels, with Numba and NumPy, and with how Numba is told to compile."""
     config = numba.config
     digest = CHECKSUM(f"{numba.__version__} {np.__version__} {config.OPT} {config.DEBUGINFO_DEFAULT}".encode())
-    for file in sorted(KERNELS.rglob("*.py")):
-        digest.update(f"{file.relative_to(KERNELS)}\n".encode() + file.read_bytes())
+    for file in [*sorted(KERNELS.rglob("*.py")), LIMITS]:
+        digest.update(f"{file.relative_to(KERNELS.parent)}\n".encode() + file.read_bytes())
     return f"kernels-{digest.hexdigest()[:16]}" + ("-bounds-checked" if config.BOUNDSCHECK else "")
 
 

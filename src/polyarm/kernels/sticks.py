@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polyarm.errors import COLUMN_NOTHING
 from polyarm.kernels import polya_gamma
 from polyarm.kernels._jit import RngHandle, inlined, kernel, no_refcount, rng_from
 from polyarm.kernels.copying import copy_row, copy_rows
@@ -451,8 +452,8 @@ def observe(columns: Array, x: Array) -> None:
     if n > STEPS and n & (n - 1) != 0 and not is_wild(columns, x):
         return
     for i in range(x.shape[0]):
-        if columns[SQUARES, i] > 0.0:
-            square = columns[SQUARES, i] / columns[NONZERO, i]
+        square = columns[SQUARES, i] / columns[NONZERO, i] if columns[NONZERO, i] > 0.0 else 0.0
+        if square > COLUMN_NOTHING:
             mean = columns[TOTAL, i] / columns[NONZERO, i]
             spread = square - mean * mean
             settled = n >= ENOUGH and columns[NONZERO, i] == n and CONSTANT * square < spread

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from polyarm.errors import CONTEXT_LIMIT
+from polyarm.errors import COLUMN_NOTHING, CONTEXT_LIMIT
 from polyarm.kernels._jit import inlined, kernel, no_refcount
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.order import in_order
@@ -25,6 +25,7 @@ FAR_REWARD = 1000.0  # rewards are counted from their median when that is so man
 OTHER_SCALE = 1e4  # change of S2 after which what was drawn in the old unit is worthless
 MANY_TIES = 0.1  # share of the commonest reward from which ties are no accident
 TAME = 10.0  # gaps of more typical ones say nothing more about the scale
+FORGOTTEN_COLUMN = 1e-200  # non-zero entries left after forgetting below which they tell no mean square any more
 TOO_LONG = (CONTEXT_LIMIT * (1.0 + 1e-9)) ** 2  # of a context's squared length: a kernel refuses none that may be
 REFUSED = -1  # what kernels answer to a context that is too long or holds what is no number
 OUTLYING, TAMED = 6.0, 3.0  # an entry so many sd from its column's mean is only so many away for locations
@@ -181,12 +182,13 @@ def measure_columns(arms: Arms, n_columns: int, held: float) -> None:
         away = mean - features.base[j]
         square = variance + away * away
         if features.base[j] == 0.0:
-            square = features.square_sum[j] / max(features.n_nonzero[j], 1e-300)
-        if square > 0.0:
+            known = features.n_nonzero[j] > FORGOTTEN_COLUMN
+            square = features.square_sum[j] / features.n_nonzero[j] if known else 0.0
+        if square > COLUMN_NOTHING:
             rescale_feature(arms, j, 1.0 / math.sqrt(square * features.unit[j]))
             features.unit[j] = 1.0 / square
         features.mean[j] = away
-        if variance > CONSTANT * mean * mean:
+        if variance > max(CONSTANT * mean * mean, COLUMN_NOTHING):
             before = held / features.precision[j] if features.precision[j] > 0.0 else 0.0
             features.precision[j] = 1.0 / max(variance, before)
         else:
