@@ -24,6 +24,7 @@ from polyarm.types import AnyPolicy, Array, Choice, Mask, Rng, World
 DIMS, CONCENTRATIONS = (1, 2, 10, 27), (0.1, 5.0)
 SIZES = (1_000, 10_000, 100_000)
 BLOCK = 50  # interactions timed together; policies take turns block by block, so that noise hits all alike
+WORLDS = 3
 
 
 class NumpyLinear(PolicyDefaults[None]):
@@ -108,8 +109,10 @@ def interactions(policy: Any, world: World, rng: Rng) -> Iterator[float]:
 
 
 def interaction_costs(n_arms: int, dim: int, horizon: int = 2000) -> dict[str, float]:
-    """Median microseconds per interaction of each policy, taking turns on one world."""
-    world = mixture_world(horizon, n_arms, dim, np.random.default_rng(1))
+    """Median microseconds per interaction of each policy, taking turns on WORLDS worlds: what a step of the default
+    costs depends on how often its arms were played.
+    """
+    worlds = [mixture_world(horizon, n_arms, dim, np.random.default_rng(seed)) for seed in range(1, WORLDS + 1)]
     policies: dict[str, Callable[[], Any]] = {
         "numpy-linear": lambda: NumpyLinear(n_arms, dim),
         "linear": lambda: make_policy("linear", n_arms, dim),
@@ -118,12 +121,13 @@ def interaction_costs(n_arms: int, dim: int, horizon: int = 2000) -> dict[str, f
         "nonparametric-paper": lambda: make_policy("nonparametric-paper", n_arms, dim),
     }
     for build in policies.values():  # compile, or load from the cache
-        list(interactions(build(), World(*(part[:BLOCK] for part in world)), np.random.default_rng(0)))
-    runs = {name: interactions(build(), world, np.random.default_rng(2)) for name, build in policies.items()}
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(horizon // BLOCK):
-        for name, run in runs.items():
-            times[name].append(next(run))
+        list(interactions(build(), World(*(part[:BLOCK] for part in worlds[0])), np.random.default_rng(0)))
+    times: dict[str, list[float]] = {name: [] for name in policies}
+    for world in worlds:
+        runs = {name: interactions(build(), world, np.random.default_rng(2)) for name, build in policies.items()}
+        for _ in range(horizon // BLOCK):
+            for name, run in runs.items():
+                times[name].append(next(run))
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
