@@ -18,7 +18,7 @@ from polyarm.types import Array, Mask, Rng
 REWARD_LIMIT = 1e100  # its square, summed over 1e8 rewards, is still far from overflow
 REWARD_NOTHING = 1e-100  # smaller rewards are 0: the square of any other, and of their differences, is far above 0
 COLUMN_NOTHING = (
-    1e-150  # a column of a smaller mean square says nothing: in its unit any other context is beyond numbers
+    1e-80  # a column of a smaller mean square says nothing: in its unit any other context is beyond numbers
 )
 FLOAT64 = np.dtype(np.float64)
 SHORT = 32  # numbers up to which Python adds up squares sooner than NumPy is called

@@ -21,6 +21,7 @@ from polyarm.kernels.robust import update as robust
 from polyarm.kernels.sticks import Sticks
 from polyarm.models import LogisticSticks, RobustMixture
 from polyarm.models.objectives import ProbabilityAbove
+from polyarm.policies import make_policy
 from tests.inference.learning import Listen, engine
 
 X = np.array([0.8])
@@ -278,7 +279,7 @@ def test_amounts_end_with_the_kind_that_they_were_beside() -> None:
 @pytest.mark.parametrize("size", [1e-50, 1e-74, 1e-76, 1e-100, 1e-157, 1e-300])
 @pytest.mark.parametrize("value", [None, 1.0, 3.0])
 def test_contexts_next_to_nothing_leave_numbers_whatever_comes_then(size: float, value: float | None) -> None:
-    """Amounts, clicks and purchases; a column whose mean square is below 1e-150 says nothing."""
+    """Amounts, clicks and purchases; a column whose mean square is below 1e-80 says nothing."""
     engine, rng = KindsEngine(RobustEngine(RobustMixture(2, 2))), np.random.default_rng(0)
     state = engine.init()
     for t in range(60):
@@ -287,3 +288,21 @@ def test_contexts_next_to_nothing_leave_numbers_whatever_comes_then(size: float,
         state = engine.update(state, x, t % 2, amount if value is None or rng.random() < 0.4 else 0.0, rng)
         assert np.isfinite(engine.moments(state, x)).all()
     state.require_sound()
+
+
+@pytest.mark.parametrize("memory", [{}, {"memory": 8}, {"half_life": 50.0}])
+@pytest.mark.parametrize("size", [1e-12, 1e-30, 1e-39, 1e-42, 1e-74])
+def test_columns_that_jump_between_two_measures_are_measured_at_once(size: float, memory: dict[str, float]) -> None:
+    """Three columns, continuous rewards; their next measure after the jump would come 211 steps later."""
+    policy, rng = make_policy("nonparametric", 3, 3, **memory), np.random.default_rng(1)
+    state = policy.init()
+    for t in range(420):
+        x = rng.standard_normal(3) * (size if t < 300 else 1.0)
+        arm = policy.choose(state, x, rng).arm
+        state = policy.update(state, x, arm, float(rng.standard_normal() + 3 * x[arm] * (t >= 300)), rng)
+        if t > 300:
+            assert state.rest.features.unit[0] < 1e16
+    state.require_sound()
+    moments = policy.engine.moments(state, np.array([1.0, 0.0, 0.0]))
+    assert np.isfinite(moments).all()
+    assert moments[0, 0] > 1.0

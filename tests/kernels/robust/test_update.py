@@ -13,7 +13,7 @@ from polyarm.kernels.robust import update
 from polyarm.kernels.robust.component import COUNT, VAR, keep
 from polyarm.kernels.robust.records import Rewards, arm_of, solver_for
 from polyarm.kernels.robust.shared import least_noise
-from polyarm.kernels.robust.units import REFUSED
+from polyarm.kernels.robust.units import REFUSED, RESERVOIR
 from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, MOVE_THERE, UNITS, Reward
 from polyarm.types import Array
 from tests.kernels.robust.test_component import assert_slopes, assert_sums
@@ -298,9 +298,10 @@ class Stages:
         self.world, self.left, self.off, self.finite, self.done = world, list(left), off, finite, list[Any]()
         self.looked_at = list[tuple[Any, ...]]()
 
-    def update_units(self, *given: Any) -> None:
+    def update_units(self, arms: Any, *given: Any) -> bool:
         self.done.append("units")
         self.world.shared.off_centre = self.off
+        return bool(arms.shared.n_steps < RESERVOIR)
 
     def moves_of(self, arm: Any, arms: Any, n_moves: int, *rest: Any) -> int:
         at = next(a for a in range(4) if np.shares_memory(arm.w0, self.world.centres[a]))

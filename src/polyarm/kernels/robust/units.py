@@ -29,6 +29,7 @@ FORGOTTEN_COLUMN = 1e-200  # non-zero entries left after forgetting below which 
 TOO_LONG = (CONTEXT_LIMIT * (1.0 + 1e-9)) ** 2  # of a context's squared length: a kernel refuses none that may be
 REFUSED = -1  # what kernels answer to a context that is too long or holds what is no number
 OUTLYING, TAMED = 6.0, 3.0  # an entry so many sd from its column's mean is only so many away for locations
+JUMP = 1e16  # square of an entry, in its column's unit, from which the unit is measured again at once
 
 
 @inlined
@@ -123,17 +124,29 @@ def is_measured(n: int, window: int) -> bool:
     return bool(n <= RESERVOIR or n & (n - 1) == 0 or (window > 0 and n % window == 0))
 
 
-@kernel
-def update_units(arms: Arms, reservoir: Array, x: Array, y: float, rng: Rng) -> None:
-    """Take a context and a reward into the units, which are estimated at every step up to 64, then at powers of two.
+@inlined
+def has_jumped(features: Features, x: Array) -> bool:
+    """Whether an entry is so far from all that was seen in its column that nothing could be solved in that unit."""
+    for j in range(x.shape[0]):
+        away = x[j] - features.base[j]
+        if away * away * features.unit[j] > JUMP:
+            return True
+    return False
 
-    With a window, which forgets, they are also estimated whenever it has passed.
+
+@kernel
+def update_units(arms: Arms, reservoir: Array, x: Array, y: float, rng: Rng) -> bool:
+    """Take a context and a reward into the units, which are estimated at every step up to 64, then at powers of two;
+    tell whether posteriors must be brought up to date before the reward is added.
+
+    With a window, which forgets, they are also estimated whenever it has passed, and those of columns whenever an
+    entry jumps.
     """
     shared, prior = arms.shared, arms.prior
     t = int(shared.n_steps)
     shared.n_steps += 1.0
     if prior.fixed_units > 0.0:
-        return
+        return t < RESERVOIR
     if t == 0 and prior.intercept > 0.0:
         shared.origin = y
     window = int(prior.window)
@@ -142,10 +155,14 @@ def update_units(arms: Arms, reservoir: Array, x: Array, y: float, rng: Rng) -> 
     if row < RESERVOIR:
         reservoir[row] = y - shared.origin
     note_columns(shared, arms.features, x)
-    if is_measured(t + 1, window):
+    measured, jumped = is_measured(t + 1, window), has_jumped(arms.features, x)
+    if measured or jumped:
         measure_columns(arms, x.shape[0], 0.0 if t < RESERVOIR else 0.5)
+    if measured:
         measure_rewards(arms, reservoir[: min(t + 1, RESERVOIR)])
+    if measured or jumped:
         shared.off_centre = 1.0 if is_off_centre(shared, arms.features, prior) else 0.0
+    return bool(jumped or t < RESERVOIR)
 
 
 @inlined

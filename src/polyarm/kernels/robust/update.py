@@ -214,9 +214,8 @@ def add_reward(arm: Arm, arms: Arms, reward: Reward, room: Room, rng: Rng) -> No
 @kernel
 def renew_units(arms: Arms, reservoir: Array, reward: Reward, solver: Solver, rng: Rng) -> bool:
     """Take a reward into the units; tell whether rewards and columns may be counted from where they are."""
-    early = arms.shared.n_steps < RESERVOIR  # units change at every step
-    update_units(arms, reservoir, reward.x, reward.y, rng)
-    if early and arms.shared.off_centre == 0.0:
+    changed = update_units(arms, reservoir, reward.x, reward.y, rng)
+    if changed and arms.shared.off_centre == 0.0:
         rebuild_posteriors(arms, solver)
     return bool(arms.shared.off_centre == 0.0)
 
