@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -340,6 +341,17 @@ def test_late_steps_leave_the_joint_distribution_as_it_is() -> None:
     late, rng = quick_mutant(update.update, {"FEW": N_EACH}), np.random.default_rng(36)
     for step in (136.0, 144.0):
         joint = joint_problem()._replace(redraw=late, step=step)
+        scores = z_scores(backwards(joint, 1600, rng), forwards(12_000))
+        assert np.abs(scores).max() < 4.2, scores.round(1)
+
+
+def test_steps_of_a_chain_beside_others_leave_the_joint_distribution_as_it_is() -> None:
+    """Both arms move, and what they share is drawn once in four steps: 132, and 136 where scales are drawn without
+    slopes, too; with every step drawing it, an arm that waited would be out of date."""
+    rng = np.random.default_rng(37)
+    for step in (132.0, 136.0):
+        joint = joint_problem()
+        joint = joint._replace(engine=replace(joint.engine, thinning=4), redraw=update.update, step=step)
         scores = z_scores(backwards(joint, 1600, rng), forwards(12_000))
         assert np.abs(scores).max() < 4.2, scores.round(1)
 

@@ -17,6 +17,7 @@ import numpy as np
 from polyarm import special
 from polyarm.inference.amounts_checks import require_amounts
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.columns import observe
 from polyarm.inference.generalized import gamma_shape
 from polyarm.inference.gibbs import with_room
 from polyarm.inference.links import LOOKED_AT, WORK, YOUNG, Reward, fade_weights, first_guess, is_due
@@ -72,8 +73,8 @@ class AmountState(NamedTuple):
 
     @staticmethod
     def added_fields() -> tuple[str, ...]:
-        """Fields that earlier versions did not have."""
-        return ("density_weights",)
+        """Fields that earlier versions did not have; after these came one of `KindsState`."""
+        return ("density_weights", "other_chains of a KindsState")
 
 
 def is_on(state: AmountState) -> bool:
@@ -166,7 +167,7 @@ class AmountModel:
     def _taken_in(self, state: AmountState, reward: Reward) -> AmountState:
         a, model = reward.arm, state.model
         if not self.fixed_units:
-            columns_of.observe(model.columns, reward.context)
+            observe(model.columns, reward.context, model.fits)
         data = with_room(state.data, model.sizes, a, self.memory)
         value = reward.value
         if amount(model.level, value) <= 0.0:

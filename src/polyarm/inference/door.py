@@ -120,9 +120,14 @@ class Door:
 
 
 def described(value: Any, leave_out: tuple[str, ...] = ()) -> Any:
-    """Settings of an engine, policy or model as JSON takes them: names, numbers, and hashes of long arrays."""
+    """Settings of an engine, policy or model as JSON takes them: names, numbers, and hashes of long arrays.
+
+    Those that a class names as `added_settings` are left out, so that files of versions without them are read; the
+    shape of the state must tell them.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [f.name for f in dataclasses.fields(value) if not f.name.startswith("_") and f.name not in leave_out]
+        left_out = (*leave_out, *getattr(value, "added_settings", ()))
+        names = [f.name for f in dataclasses.fields(value) if not f.name.startswith("_") and f.name not in left_out]
         kind, saved = getattr(value, "saved_as", type(value).__name__), getattr(value, "saved_names", {})
         return {"kind": kind, **{saved.get(n, n): described(getattr(value, n), leave_out) for n in names}}
     if isinstance(value, (list, tuple)):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from polyarm.errors import (
 from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState, are_amounts
 from polyarm.inference.amounts import is_on as is_amounts_on
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.chains import Chains, ChainsEngine, are_alive, chains_of
+from polyarm.inference.columns import observe
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import LARGE, backup_of, put_back
 from polyarm.inference.gibbs import FIRST_CAPACITY, remaining_share, with_room
@@ -65,6 +67,7 @@ class KindsState(NamedTuple):
     Sticks and data are laid out as in kernels.sticks, tally and seen as in kernels.tally; without kinds there are no
     sticks and the rest's state holds the rewards.  rest_is tells whether the rest is a mixture, unknown or a constant.
     links holds the models of counts and marks beside all of this, amounts the other model of the rest.
+    other_chains are those that learn the rest beside the first one, as if nothing was learnt once that one is alone.
     """
 
     rest: RobustState
@@ -78,13 +81,12 @@ class KindsState(NamedTuple):
     n_rewards: int
     links: LinkState
     amounts: AmountState
+    other_chains: Chains
     made_with: str = ""
 
     def after(self, rest: RobustState, n: int) -> "KindsState":
         """The state after n rewards, the last of which the rest has learnt: `_replace` takes ten times as long."""
-        _, sticks, data, values, rest_is, constant, tally, seen, _, links, amounts, made_with = self
-        fields = (rest, sticks, data, values, rest_is, constant, tally, seen, n, links, amounts, made_with)
-        return packed(KindsState, fields)
+        return packed(KindsState, (rest, *self[1:8], n, *self[9:]))
 
     def require_sound(self) -> None:
         """Raise unless every reward has a row and a kind, and all numbers are finite."""
@@ -98,11 +100,11 @@ class KindsState(NamedTuple):
     @staticmethod
     def added_fields() -> tuple[str, ...]:
         """Fields that earlier versions did not have; after these came one of `amounts`."""
-        return ("links", "amounts", "amounts.density_weights")
+        return ("links", "amounts", "amounts.density_weights", "other_chains")
 
 
 def is_plain(state: KindsState) -> bool:
-    """Whether the robust model is the only one."""
+    """Whether the robust model is the only one, by however many chains."""
     return len(state.values) == 0 and not is_on(state.links) and not is_amounts_on(state.amounts)
 
 
@@ -159,14 +161,18 @@ class KindsEngine:
     sticks   prior of the sticks
     moves    rewards of the played arm whose part in the sticks is drawn again after a reward, and half as many
              of another arm
+    n_chains chains of the robust model's sampler that learn beside each other while arms are young (see chains)
     """
 
     rest: RobustEngine
     sticks: LogisticSticks | None = None
     moves: int = 32
+    n_chains: int = 1
+    added_settings: ClassVar = ("n_chains",)
     _hyperprior: Array = field(init=False, repr=False)
-    _still: RobustEngine = field(init=False, repr=False)
-    _quick: RobustEngine = field(init=False, repr=False)
+    _chains: ChainsEngine = field(init=False, repr=False)
+    _still: ChainsEngine = field(init=False, repr=False)
+    _quick: ChainsEngine = field(init=False, repr=False)
     _links: LinkModels = field(init=False, repr=False)
     _amounts: AmountModel = field(init=False, repr=False)
     _alike: Array = field(init=False, repr=False)
@@ -174,16 +180,19 @@ class KindsEngine:
 
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
+        require_count(self.n_chains, "n_chains")
         prior = self.sticks or LogisticSticks(self.n_arms, self.context_dim)
         object.__setattr__(
             self,
             "_hyperprior",
             np.array([*prior.arm_shape, *prior.arm_scale, *prior.wide, *prior.most], dtype=np.float64),
         )
-        object.__setattr__(self, "_still", replace(self.rest, half_life=None))  # it fades when all kinds do
-        object.__setattr__(self, "_quick", replace(self._still, moves=4, other_arm_moves=0))
-        for engine in (self._still, self._quick):  # three engines of one state
-            object.__setattr__(engine, "_door", self.rest._door)
+        still = replace(self.rest, half_life=None)  # it fades when all kinds do
+        own = ChainsEngine(self.rest, self.n_chains)  # three engines of the same chains
+        object.__setattr__(self, "_chains", own)
+        object.__setattr__(self, "_still", ChainsEngine(still, self.n_chains, own))
+        quick = replace(still, moves=4, other_arm_moves=0)
+        object.__setattr__(self, "_quick", ChainsEngine(quick, self.n_chains, own))
         beside = (self.n_arms, self.context_dim, self.moves, self.rest.memory, self.rest.fixed_units)
         object.__setattr__(self, "_links", LinkModels(*beside))
         object.__setattr__(self, "_amounts", AmountModel(*beside))
@@ -216,6 +225,7 @@ class KindsEngine:
             n_rewards=0,
             links=self._links.init(),
             amounts=self._amounts.init(),
+            other_chains=self._chains.others(),
             made_with=self._door.settings(self),
         )
 
@@ -245,7 +255,7 @@ class KindsEngine:
         """The engine and the state with one more arm, which starts from what the arms share."""
         if state is not self._door.last:
             self._door.check(self, state)
-        rest_engine, rest = self.rest.with_arm(state.rest)
+        rest_engine, rest, others = self._chains.with_arm(state.rest, state.other_chains)
         sticks = replace(self.sticks, n_arms=rest_engine.n_arms) if self.sticks is not None else None
         engine = replace(self, rest=rest_engine, sticks=sticks)
         m = len(state.values)
@@ -255,7 +265,7 @@ class KindsEngine:
         data = (*state.data, engine._no_rewards(m)[-1])
         links, amounts = self._links.with_arm(state.links), self._amounts.with_arm(state.amounts)
         state = state._replace(links=links, amounts=amounts, made_with=made_with)
-        return engine, state._replace(rest=rest, sticks=wider, data=data)
+        return engine, state._replace(rest=rest, other_chains=others, sticks=wider, data=data)
 
     def update(self, state: KindsState, context: Array, arm: int, reward: float, rng: Rng) -> KindsState:
         """State after one reward."""
@@ -287,14 +297,15 @@ class KindsEngine:
     def _is_steady(self, state: KindsState) -> bool:
         """Whether the mixture alone learns from the next reward, unless it is one at which rewards are looked at."""
         off_grid = bool(state.links.models.grid[STATUS] == OFF)
-        return self.rest.half_life is None and off_grid and state.n_rewards >= LOOKS and is_plain(state)
+        alone = not are_alive(state.rest, state.other_chains)
+        return self.rest.half_life is None and off_grid and state.n_rewards >= LOOKS and alone and is_plain(state)
 
     def _with_reward(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         if is_on(state.links):
             self._links.judge(state.links, reward, self._probability(state, reward))
         on = is_amounts_on(state.amounts)
         if on and not is_kind(state.values, reward.value):
-            mean, density = self.rest.forecast(state.rest, reward.context, reward.arm, reward.value)
+            mean, density = self._chains.forecast(chains_of(state), reward.context, reward.arm, reward.value)
             self._amounts.judge(state.amounts, reward, mean, density)
         known = state.values
         state = self._with_own(state, reward, rng)
@@ -329,7 +340,7 @@ class KindsEngine:
         half = 0.5 * float(state.links.models.grid[STEP])
         found = float(abs(y - state.constant) < half)
         if state.rest_is != CONSTANT:
-            found = self.rest.probability_between(state.rest, x, a, y - half, y + half)
+            found = self._chains.probability_between(chains_of(state), x, a, y - half, y + half)
             if is_amounts_on(state.amounts):
                 found = self._amounts.probability_between(state.amounts, x, a, (y - half, y + half), found)
         if len(state.values) == 0:
@@ -349,8 +360,16 @@ class KindsEngine:
                 return self._rebuilt(state._replace(n_rewards=n), found, reward, rng)
             state = self._with_rest(state, found, rng)
         if len(state.values) == 0:
-            return state.after(self.rest._with_reward(state.rest, x, a, y, rng_handle(rng)), n)
+            chains = self._chains.with_reward(chains_of(state), x, a, y, rng_handle(rng))
+            return self._with_chains(state, chains).after(chains[0], n)
         return self._learnt(state._replace(n_rewards=n), reward, rng)
+
+    def _with_chains(self, state: KindsState, chains: Chains) -> KindsState:
+        """State with these chains; where one goes on alone, nothing of the others is kept."""
+        first, *others = chains
+        if others or not are_alive(state.rest, state.other_chains):
+            return state._replace(rest=first, other_chains=tuple(others) or state.other_chains)
+        return state._replace(rest=first, other_chains=self._chains.others())
 
     def _must_look(self, state: KindsState, n: int, y: float) -> bool:
         """Whether the n-th reward may change what the kinds are."""
@@ -369,12 +388,12 @@ class KindsEngine:
             if len(state.values) > 0:
                 forget_sums(state.sticks, share)
                 if state.rest_is == MIXTURE:
-                    self.rest.fade(state.rest, share)
+                    self._chains.fade(chains_of(state), share)
         return state
 
     def _learnt(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         if not self.rest.fixed_units:
-            kernels.observe(state.sticks.columns, reward.context)
+            observe(state.sticks.columns, reward.context, state.sticks.fits)
         state = self._taken_in(state, reward, rng)
         a, b = reward.arm, state.n_rewards % self.n_arms
         n = state.sticks.sizes[a, kernels.ROWS]
@@ -386,8 +405,8 @@ class KindsEngine:
             visits(state.sticks, state.data[b], b, self.moves // 2, 1, handle)
         trusted(kernels.redraw_shared)(state.sticks, a, b, self._hyperprior, handle)
         if state.rest_is == MIXTURE and not is_kind(state.values, reward.value):
-            rest = self._still._with_reward(state.rest, reward.context, a, reward.value, handle)
-            state = state._replace(rest=rest)
+            chains = self._still.with_reward(chains_of(state), reward.context, a, reward.value, handle)
+            state = self._with_chains(state, chains)
         return state
 
     def _taken_in(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
@@ -432,11 +451,10 @@ class KindsEngine:
         rewards = [*self._kept(state), reward]
         m, columns = len(found.values), state.sticks.columns
         known = columns[kernels.SEEN, 0] > 0
-        state = state._replace(
+        state = self._with_rest_of(state, rewards, found, rng)._replace(
             sticks=self._sticks(m, columns),
             data=self._no_rewards(m),
             values=np.array(found.values),
-            rest=self._rest_of(rewards, found, rng),
             rest_is=found.rest,
             constant=found.constant,
         )
@@ -454,23 +472,27 @@ class KindsEngine:
                 kernels.redraw_shared(state.sticks, arm, arm, self._hyperprior, rng_handle(rng))
         return state
 
-    def _rest_of(self, rewards: list[Reward], found: Found, rng: Rng) -> RobustState:
-        """The robust model's state after the rewards of no kind."""
-        rest = self.rest.init()
+    def _with_rest_of(self, state: KindsState, rewards: list[Reward], found: Found, rng: Rng) -> KindsState:
+        """State whose robust model has learnt the rewards of no kind, and nothing else."""
+        state = state._replace(rest=self.rest.init(), other_chains=self._chains.others())
         if found.rest != MIXTURE:
-            return rest
+            return state
+        chains = chains_of(state)
         others = [reward for reward in rewards if reward.value not in found.values]
         engine = self._still if len(others) <= LOOKS else self._quick
         for arm, x, y in others:
-            rest = engine._with_reward(rest, x, arm, y, rng_handle(rng))
-        return self.rest.refresh(rest, rng) if others else rest
+            chains = engine.with_reward(chains, x, arm, y, rng_handle(rng))
+        if others:
+            chains = self._chains.refresh(chains, rng)
+        return state._replace(rest=chains[0], other_chains=chains[1:] or self._chains.others())
 
     def _with_rest(self, state: KindsState, found: Found, rng: Rng) -> KindsState:
         """State whose kinds are the same, but perhaps no longer what the rest is."""
         if found.rest == state.rest_is and found.constant == state.constant:
             return state
-        rest = self._rest_of(self._kept(state), found, rng) if found.rest == MIXTURE else state.rest
-        return state._replace(rest=rest, rest_is=found.rest, constant=found.constant)
+        if found.rest == MIXTURE:
+            state = self._with_rest_of(state, self._kept(state), found, rng)
+        return state._replace(rest_is=found.rest, constant=found.constant)
 
     def refresh(self, state: KindsState, rng: Rng) -> KindsState:
         """State after another round of moves in every arm and of draws of all that is shared."""
@@ -482,12 +504,13 @@ class KindsEngine:
 
     def _refreshed(self, state: KindsState, rng: Rng) -> KindsState:
         if len(state.values) == 0:
-            return state._replace(rest=self.rest.refresh(state.rest, rng))
+            return self._with_chains(state, self._chains.refresh(chains_of(state), rng))
         for arm in range(self.n_arms):
             kernels.visits(state.sticks, state.data[arm], arm, self.moves, 1, rng_handle(rng))
             kernels.redraw_shared(state.sticks, arm, arm, self._hyperprior, rng_handle(rng))
-        rest = self.rest.refresh(state.rest, rng) if state.rest_is == MIXTURE else state.rest
-        return state._replace(rest=rest)
+        if state.rest_is == MIXTURE:
+            return self._with_chains(state, self._chains.refresh(chains_of(state), rng))
+        return state
 
     def draw_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
@@ -500,10 +523,10 @@ class KindsEngine:
 
     def _own_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
         if len(state.values) == 0 and not is_amounts_on(state.amounts):
-            return self.rest.draw_means(state.rest, context, n_draws, rng)
+            return self._chains.draw_means(chains_of(state), context, n_draws, rng)
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
-            out = self.rest.draw_means(state.rest, x, n_draws, rng)
+            out = self._chains.draw_means(chains_of(state), x, n_draws, rng)
             if is_amounts_on(state.amounts):
                 self._amounts.draw_means(state.amounts, x, out, rng)
         else:
@@ -548,11 +571,11 @@ class KindsEngine:
 
     def _own_objectives(self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:
         if len(state.values) == 0 and not is_amounts_on(state.amounts):
-            return self.rest.draw_objectives(state.rest, context, objective, n_draws, rng)
+            return self._chains.draw_objectives(chains_of(state), context, objective, n_draws, rng)
         x = require_context(context, self.context_dim)
         shares = np.stack([self.draw_shares(state, x, arm, n_draws, rng) for arm in range(self.n_arms)])
         if state.rest_is == MIXTURE:
-            out = self.rest.draw_objectives_beside(state.rest, x, objective, state.values, shares, rng)
+            out = self._chains.draw_objectives_beside(chains_of(state), x, objective, state.values, shares, rng)
             if is_amounts_on(state.amounts):
                 self._amounts.draw_objectives(state.amounts, x, objective, state.values, shares, out, rng)
             return out
@@ -573,10 +596,10 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         if is_plain(state):
-            return self.rest.moments(state.rest, context)
+            return self._chains.moments(chains_of(state), context)
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
-            out = self.rest.moments(state.rest, x)
+            out = self._chains.moments(chains_of(state), x)
             if is_amounts_on(state.amounts):
                 trusted(amounts.moments)(state.amounts.model, state.amounts.weights, x, out)
         else:
@@ -594,7 +617,7 @@ class KindsEngine:
             self._door.check(self, state)
         x = require_contexts(contexts, self.context_dim)
         if state.rest_is == MIXTURE:
-            out = self.rest.moments_many(state.rest, x)
+            out = self._chains.moments_many(chains_of(state), x)
             if is_amounts_on(state.amounts):
                 amounts.moments_many(state.amounts.model, state.amounts.weights, x, out)
         else:
@@ -613,15 +636,17 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         if is_plain(state):
-            return self.rest.outlook(state.rest, context)
+            return self._chains.outlook(chains_of(state), context)
         return self.moments(state, context), self._alike
 
     def choose_by_information(self, state: KindsState, context: Array, n_draws: int, power: float, rng: Rng) -> Choice:
         """An arm by information-directed sampling with this outlook."""
         if state is not self._door.last:
             self._door.check(self, state)
-        if state is self._door.steady or is_plain(state):
+        if state is self._door.steady:
             return self.rest.choose_by_information(state.rest, context, n_draws, power, rng)
+        if is_plain(state):
+            return self._chains.choose_by_information(chains_of(state), context, n_draws, power, rng)
         moments, n = self.moments(state, context), require_count(n_draws, "n_draws")
         return Choice(*draw_arm(moments, self._alike, n, power, rng))
 
@@ -630,7 +655,7 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         if is_plain(state):
-            return self.rest.outlook_many(state.rest, contexts)
+            return self._chains.outlook_many(chains_of(state), contexts)
         return self.moments_many(state, contexts), self._alike
 
     def expected_means(self, state: KindsState, context: Array) -> Array:
@@ -638,7 +663,7 @@ class KindsEngine:
         return np.asarray(self.moments(state, context)[0])
 
     def n_components(self, state: KindsState) -> IntArray:
-        """Components in use by the rest, (n_arms,)."""
+        """Components in use by the rest, in its first chain, (n_arms,)."""
         if state is not self._door.last:
             self._door.check(self, state)
         return self.rest.n_components(state.rest)
@@ -660,7 +685,7 @@ class KindsEngine:
     def _own_predictive(self, state: KindsState, context: Array, arm: int) -> StudentMixture | JumpMixture:
         """The predictive distribution without models of counts and marks."""
         rest: StudentMixture | AmountMixture
-        rest = own = self.rest.predictive(state.rest, context, arm)
+        rest = own = self._chains.predictive(chains_of(state), context, arm)
         x = require_context(context, self.context_dim)
         if is_amounts_on(state.amounts):
             rest = self._amounts.predictive(state.amounts, x, arm, own)
@@ -681,7 +706,7 @@ class KindsEngine:
         """
         if state is not self._door.last:
             self._door.check(self, state)
-        out = self.rest.draw_densities(state.rest, context, arm, grid, n_draws, rng)
+        out = self._chains.draw_densities(chains_of(state), context, arm, grid, n_draws, rng)
         if is_amounts_on(state.amounts):
             x = require_context(context, self.context_dim)
             self._amounts.draw_densities(state.amounts, x, arm, np.asarray(grid, dtype=np.float64), out, rng)

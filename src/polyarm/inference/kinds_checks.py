@@ -18,7 +18,8 @@ N_RESTS = 3  # what the rest can be: a mixture, unknown, a constant
 
 def require_kinds(state: "KindsState") -> None:
     """Raise unless every reward has a row and a kind, and all numbers are finite."""
-    state.rest.require_sound()
+    for chain in (state.rest, *state.other_chains):
+        chain.require_sound()
     m, sticks = len(state.values), state.sticks
     widths = {sticks.sums.shape[1], sticks.kept.shape[1], sticks.fits.shape[1], len(sticks.shared), len(sticks.guess)}
     require(widths == {m}, "state.sticks", f"one for each of {m} values", widths)

@@ -15,6 +15,7 @@ import numpy as np
 
 from polyarm import special
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.columns import observe
 from polyarm.inference.failure import all_finite
 from polyarm.inference.gibbs import with_room
 from polyarm.inference.links_checks import require_links
@@ -197,7 +198,7 @@ class LinkModels:
     def _taken_in(self, state: LinkState, reward: Reward) -> LinkState:
         a, links = reward.arm, state.models
         if not self.fixed_units:
-            columns_of.observe(links.columns, reward.context)
+            observe(links.columns, reward.context, links.fits)
         data = with_room(state.data, links.sizes, a, self.memory)
         trusted(kernels.add_reward)(links, data[a], a, reward.context, reward.value)
         return state._replace(data=data)
@@ -217,9 +218,9 @@ class LinkModels:
             values.append(latest[:, D])
         numbers = np.round((np.concatenate(values) - links.grid[LOWEST]) / links.grid[STEP]).astype(np.int64)
         numbers = np.clip(numbers, 0, len(links.cuts))
-        cuts = links.cuts.copy()
+        cuts, seen = links.cuts.copy(), np.clip(np.concatenate(eta), -generalized.EDGE, generalized.EDGE)
         for _ in range(2):
-            generalized.cut_step(cuts, MARK_GUESS, np.concatenate(eta), numbers)
+            generalized.cut_step(cuts, MARK_GUESS, seen, numbers)
         share = len(numbers) / max(float(links.sums[:, MARKS, 0].sum()), 1.0)
         links.cuts[:] += min(share, 1.0) * (cuts - links.cuts)
 

@@ -20,6 +20,7 @@ from polyarm.inference import (
 )
 from polyarm.inference.gibbs import Draws
 from polyarm.inference.student import StudentEngine
+from polyarm.kernels.robust.update import MANY
 from polyarm.models import HierarchicalMixture, LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.models.objectives import ObjectiveLike
 from polyarm.policies.information import InformationDirected
@@ -38,6 +39,7 @@ from polyarm.policies.uniform import Uniform
 from polyarm.renaming import renamed
 from polyarm.types import AnyPolicy
 
+N_CHAINS = 4
 NETWORKS = "polyarm.neural.presets"  # a layer above this one, so it is only ever loaded by name
 
 
@@ -74,6 +76,7 @@ def nonparametric(
     power: float = 2.0,
     moves: int = 32,
     other_arm_moves: int = 12,
+    n_chains: int | None = None,
     memory: int | None = None,
     half_life: float | None = None,
     **model: Any,
@@ -81,10 +84,14 @@ def nonparametric(
     """Our default: mixtures that share a centre in arms that share scales, free of units, explored by information.
 
     `explore` names the rule that picks arms, `power` how information weighs regret (see InformationDirected); `memory`
-    bounds the state, `half_life` forgets: see RobustEngine.  `model` are the settings of RobustMixture.
+    bounds the state, `half_life` forgets: see RobustEngine.  `n_chains` chains of its sampler learn beside each other
+    while arms are young, four unless contexts are wide, where one takes long enough: see KindsEngine.  `model` are the
+    settings of RobustMixture.
     """
     mixture = RobustMixture(n_arms, context_dim, **model)
-    engine = KindsEngine(RobustEngine(mixture, moves, other_arm_moves, memory=memory, half_life=half_life))
+    rest = RobustEngine(mixture, moves, other_arm_moves, memory=memory, half_life=half_life)
+    several = 1 if mixture.n_features >= MANY else N_CHAINS
+    engine = KindsEngine(rest, n_chains=several if n_chains is None else n_chains)
     if require_name(explore, ("information", "optimistic", "thompson"), "explore") == "information":
         return InformationDirected(engine, n_draws, power=float(power))
     return ThompsonSampling(engine) if explore == "thompson" else OptimisticSampling(engine)

@@ -149,6 +149,27 @@ def test_a_step_is_whole_where_scales_are_drawn_without_slopes(world: World) -> 
         assert rarely(world.arms) == (n % 4 == 0)
 
 
+def test_beside_other_chains_what_arms_share_is_drawn_more_rarely(world: World) -> None:
+    """Once in four steps of four chains, and a quarter as often without slopes, but for the first eight steps; late
+    steps and units are as without other chains."""
+    world.prior.thinning = 4.0
+    is_whole = mutant(update.is_whole, {"is_measured": lambda *given: False})
+    for n in range(1, 64):
+        world.shared.n_steps = float(n)
+        assert plain(update.is_deep)(world.arms) == (n < 8 or n % 4 == 0)
+        assert plain(update.is_whole)(world.arms)
+    for n in range(64, 100):
+        world.shared.n_steps = float(n)
+        assert plain(update.is_deep)(world.arms) == (n % 8 == 0)
+        assert is_whole(world.arms) == (n % 4 == 0)
+    for n in range(300, 340):
+        settled(world, float(n))
+        assert plain(update.period)(world.arms) == 8
+        assert plain(update.is_deep)(world.arms) == (n % 16 == 0)
+    world.sizes[0, ROWS] = 1
+    assert plain(update.period)(world.arms) == 4
+
+
 def settled(world: World, n: float) -> None:
     """The world after n steps, every arm with rewards enough that a step may do less."""
     world.shared.n_steps = world.shared.n_seen = n

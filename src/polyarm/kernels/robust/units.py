@@ -29,7 +29,7 @@ FORGOTTEN_COLUMN = 1e-200  # non-zero entries left after forgetting below which 
 TOO_LONG = (CONTEXT_LIMIT * (1.0 + 1e-9)) ** 2  # of a context's squared length: a kernel refuses none that may be
 REFUSED = -1  # what kernels answer to a context that is too long or holds what is no number
 OUTLYING, TAMED = 6.0, 3.0  # an entry so many sd from its column's mean is only so many away for locations
-JUMP = 1e16  # square of an entry, in its column's unit, from which the unit is measured again at once
+JUMP = 1e8  # square of an entry, in its column's unit, from which the unit is measured again at once
 
 
 @inlined

@@ -43,6 +43,7 @@ LATE = (
 )
 NO_ARM = -1
 FEW = 16  # rewards of an arm below which nothing is spared: what is believed of it is mostly scales
+FIRST = 8  # steps at which nothing is thinned out
 DEEP = 6  # scales are drawn without slopes in one of (arms x features / 6) steps, at most every second
 UNITS, ADD, MOVE_HERE, MOVE_THERE, DONE, FAILED = 0, 1, 2, 3, 4, 5  # stages of an update
 
@@ -137,10 +138,10 @@ def is_late(arms: Arms, without: int) -> bool:
 @inlined
 def period(arms: Arms) -> int:
     """Steps between draws of what the arms share: with many features a round of the arms, because each must be solved
-    then.
+    then, and as many as the settings ask for where other chains do their part.
     """
     often = min(arms.sizes.shape[0], LONGEST) if n_features(arms) >= MANY else 1
-    return LONGEST if is_late(arms, NO_ARM) else often
+    return LONGEST if is_late(arms, NO_ARM) else max(often, int(arms.prior.thinning))
 
 
 @inlined
@@ -149,9 +150,14 @@ def is_deep(arms: Arms) -> bool:
     with arms and columns, so that its cost stays below a third of all.
     """
     n, between = arms.shared.n_steps, max(2, arms.sizes.shape[0] * n_features(arms) // DEEP)
+    thinning = int(arms.prior.thinning)
     if is_late(arms, NO_ARM):
         between = LONGEST * max(2, between // 2)
-    return bool(n < RESERVOIR or int(n) % between == 0)
+    else:
+        between *= thinning
+    if n < RESERVOIR:
+        return bool(n < FIRST or int(n) % thinning == 0)
+    return bool(int(n) % between == 0)
 
 
 @inlined
