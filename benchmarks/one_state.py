@@ -1,10 +1,11 @@
-"""How far an arm's true mean is from what one state of the default's sampler says, in standard deviations.
+"""How far an arm's true mean is from what states of the default's sampler say, in standard deviations.
 
-    python benchmarks/one_state.py [--runs 200] [--scenarios mixture-a,mixture-b,...] [--seed 0]
+    python benchmarks/one_state.py [--runs 200] [--scenarios mixture-a,mixture-b,...] [--seed 0] [--chains 1]
 
 Arms are played in turn; when each has had so many rewards, mean and standard deviation of every arm in new contexts are
 held against the truth.  Told are root mean squares of error / standard deviation, none counted as more than CAP: as
-one state claims (`moments`), and as the exploration rule takes it (`outlook`).  1 is right, above 1 is too sure.
+the states of so many chains claim (`moments`), and as the exploration rule takes it (`outlook`).  1 is right, above 1
+is too sure.
 """
 
 import argparse
@@ -24,12 +25,12 @@ CONTEXTS = 4
 CAP = 10.0
 
 
-def errors_of_run(scenario: str, rewards: tuple[int, ...], seed: int, run: int) -> Array:
+def errors_of_run(scenario: str, rewards: tuple[int, ...], seed: int, run: int, n_chains: int) -> Array:
     """Errors over standard deviations, claimed and of the rule, (2, numbers of rewards, contexts x arms)."""
     environment = make_scenario(scenario).environment
     A, n = environment.n_arms, max(rewards)
     world = environment.sample(A * n + CONTEXTS * len(rewards), np.random.default_rng((seed, run)))
-    policy: Any = make_policy("nonparametric", A, environment.context_dim)
+    policy: Any = make_policy("nonparametric", A, environment.context_dim, n_chains=n_chains)
     engine, state, rng = policy.engine, policy.init(), np.random.default_rng((seed, run, 1))
     found = np.empty((2, len(rewards), CONTEXTS, A))
     for t in range(A * n):
@@ -53,12 +54,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--scenarios", default=SCENARIOS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--chains", type=int, default=1)
     given = parser.parse_args()
     print("| scenario | " + " | ".join(map(str, REWARDS)) + " |")
     print("|---|" + "---|" * len(REWARDS))
     for scenario in given.scenarios.split(","):
         runs = track(range(given.runs), scenario, transient=True, console=Console(stderr=True))
-        claimed, ours = root_mean_squares(np.array([errors_of_run(scenario, REWARDS, given.seed, run) for run in runs]))
+        found = [errors_of_run(scenario, REWARDS, given.seed, run, given.chains) for run in runs]
+        claimed, ours = root_mean_squares(np.array(found))
         print(f"| {scenario} | " + " | ".join(f"{a:.2f}, {b:.2f}" for a, b in zip(claimed, ours, strict=True)) + " |")
 
 

@@ -56,7 +56,7 @@ def test_choices_follow_the_distribution(name: str, policy: AnyPolicy, mask: str
 
 def test_a_distribution_that_ignores_eligibility_is_found_out() -> None:
     policy = POLICIES["nonparametric"](3, 2)
-    state, calls = learnt(policy), np.tile(X, (20_000, 1))
+    state, calls = learnt(policy, 12), np.tile(X, (20_000, 1))
     wrong = policy.probabilities_many(state, calls, np.random.default_rng(2)) * np.array([1, 0, 1])
     wrong /= wrong.sum(axis=1, keepdims=True)
     right = policy.probabilities_many(state, calls, np.random.default_rng(2), MASKS["two"])

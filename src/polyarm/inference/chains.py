@@ -16,15 +16,14 @@ from polyarm.inference.moments import draw_arm
 from polyarm.inference.robust import RobustEngine, RobustState
 from polyarm.kernels import chains as kernels
 from polyarm.kernels._jit import RngHandle, trusted
-from polyarm.kernels.mixture.records import K_USED, ROWS
-from polyarm.kernels.robust.update import FEW, LATE
+from polyarm.kernels.mixture.records import K_USED
+from polyarm.kernels.robust.update import LATE
 from polyarm.models import Objective, StudentMixture
 from polyarm.types import Array, Choice, Rng
 
 Chains = tuple[RobustState, ...]  # states of chains over the same rewards, at least one
 
-LONGEST = 128  # rewards per arm after which the first chain goes on alone, whatever each arm has
-LOOK = 8  # steps between looks at whether it does
+LOOK = 8  # steps between looks at whether the first chain goes on alone
 DOUBT = 1.0  # of each chain about young arms: most of what one state does not know shows between chains
 TWICE = 2.0  # how often the exploration rule counts the variance between chains, which so few of them hardly tell
 
@@ -48,7 +47,6 @@ class ChainsEngine:
         for ours, theirs in zip(self.each, known, strict=False):
             object.__setattr__(ours, "_door", theirs._door)
         object.__setattr__(engine, "_door", known[0]._door)
-        self.fades: bool = engine.half_life is not None if beside is None else beside.fades
 
     def others(self) -> Chains:
         """What the chains beside the first one are before any reward, and when it is alone."""
@@ -73,15 +71,10 @@ class ChainsEngine:
         return learnt[:1] if learnt[0].n_rewards % LOOK == 0 and self.are_known(learnt[0]) else learnt
 
     def are_known(self, state: RobustState) -> bool:
-        """Whether enough is known of scales and arms for one chain: where nothing fades, as for steps that do less
-        (kernels.robust.update.is_late).
+        """Whether enough is known of scales and arms for one chain: so many rewards of every arm that has any, in the
+        mean.
         """
-        n_arms = int(np.count_nonzero(state.sizes[:, K_USED]))
-        if state.n_rewards < LATE * n_arms:
-            return False
-        rows = state.sizes[:, ROWS]
-        least = min(FEW, self.alone.memory or FEW)
-        return bool(self.fades or state.n_rewards >= LONGEST * n_arms or rows[rows > 0].min() >= least)
+        return state.n_rewards >= LATE * int(np.count_nonzero(state.sizes[:, K_USED]))
 
     def fade(self, chains: Chains, share: float) -> None:
         """Let only a share of every arm's past remain; in place."""
