@@ -145,7 +145,7 @@ def test_what_chains_say_is_the_mixture_of_what_each_says() -> None:
 def test_the_rule_counts_the_spread_between_chains_twice() -> None:
     kinds = engine()
     state = fed(kinds, 30)
-    found = [replace(kinds.rest, doubt=1.0).outlook(chain, X) for chain in chains_of(state)]
+    found = [replace(kinds.rest).outlook(chain, X) for chain in chains_of(state)]
     each, noise = np.array([moments for moments, _ in found]), np.array([noise for _, noise in found])
     variance = (each[:, 1] ** 2).mean(axis=0) + 2 * each[:, 0].var(axis=0, ddof=1)
     outlook, relative = kinds.outlook(state, X)

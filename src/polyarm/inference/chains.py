@@ -24,7 +24,6 @@ from polyarm.types import Array, Choice, Rng
 Chains = tuple[RobustState, ...]  # states of chains over the same rewards, at least one
 
 LOOK = 8  # steps between looks at whether the first chain goes on alone
-DOUBT = 1.0  # of each chain about young arms: most of what one state does not know shows between chains
 TWICE = 2.0  # how often the exploration rule counts the variance between chains, which so few of them hardly tell
 
 
@@ -40,8 +39,7 @@ class ChainsEngine:
         self.alone = engine
         moves, elsewhere = (engine.moves + 1) // 2, (engine.other_arm_moves + 1) // 2
         self.each = tuple(
-            replace(engine, moves=moves, other_arm_moves=elsewhere, thinning=n_chains, doubt=DOUBT)
-            for _ in range(n_chains)
+            replace(engine, moves=moves, other_arm_moves=elsewhere, thinning=n_chains) for _ in range(n_chains)
         )
         known = beside.each if beside is not None else (engine,)
         for ours, theirs in zip(self.each, known, strict=False):

@@ -97,9 +97,7 @@ class RobustState(NamedTuple):
         return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
 
 
-def hyperprior_of(
-    model: RobustMixture, fixed_units: bool, half_life: float | None = None, thinning: int = 1, doubt: float = 3.0
-) -> Array:
+def hyperprior_of(model: RobustMixture, fixed_units: bool, half_life: float | None = None, thinning: int = 1) -> Array:
     """The settings as kernels take them, in the order of kernels.robust.records.Hyperprior."""
     shape, rate = model.concentration_prior or (0.0, 0.0)
     pairs = [*model.arm_shape, *model.arm_scale, *model.part_shape, *model.part_scale]
@@ -108,7 +106,7 @@ def hyperprior_of(
     locations = [model.place_shape * model.intercept, model.place_scale]
     window = round(2 * half_life) if half_life is not None else 0  # the mean age of a faded reward is 1.4 half-lives
     wild = [model.wild_share, model.wild_shape, _ratio(model.noise_shape, model.noise_shape + 0.5)]
-    tails = [max(window, 0), *wild, _ratio(model.noise_shape, model.wild_shape), thinning, doubt]
+    tails = [max(window, 0), *wild, _ratio(model.noise_shape, model.wild_shape), thinning]
     return np.array([*pairs, *noise, *flags, *locations, *tails], dtype=np.float64)
 
 
@@ -136,8 +134,6 @@ class RobustEngine:
                   times per half-life, for rewards that drift
     thinning      steps between draws of what the arms share, once there are 64 rewards: several such engines beside
                   each other (chains) each do a part of the work
-    doubt         `outlook` takes the standard deviation of an arm's mean as 1 + doubt / (n + doubt) times as large, for
-                  an arm with n rewards
 
     >>> import numpy as np
     >>> from polyarm import RobustMixture
@@ -154,8 +150,7 @@ class RobustEngine:
     memory: int | None = None
     half_life: float | None = None
     thinning: int = 1
-    doubt: float = 3.0
-    added_settings: ClassVar = ("thinning", "doubt")
+    added_settings: ClassVar = ("thinning",)
     _hyperprior: Array = field(init=False, repr=False)
     _door: Door = field(init=False, repr=False, default_factory=Door)
 
@@ -167,8 +162,7 @@ class RobustEngine:
         if self.half_life is not None:
             require_positive(self.half_life, "half_life")
         require_count(self.thinning, "thinning")
-        require_positive(self.doubt, "doubt")
-        settings = hyperprior_of(self.model, self.fixed_units, self.half_life, self.thinning, self.doubt)
+        settings = hyperprior_of(self.model, self.fixed_units, self.half_life, self.thinning)
         object.__setattr__(self, "_hyperprior", settings)
 
     @cached_property
@@ -388,8 +382,8 @@ class RobustEngine:
         return out
 
     def outlook(self, state: RobustState, context: Array) -> tuple[Array, Array]:
-        """What the exploration rule sees: `moments`, standard deviations being 1 + doubt / (n + doubt) times as large
-        for an arm with n rewards, because one state claims to know more than it does (kernels.robust.outlook); and the
+        """What the exploration rule sees: `moments`, standard deviations being 1 + 3 / (n + 3) times as large for an
+        arm with n rewards, because one state claims to know more than it does (kernels.robust.outlook); and the
         noise variance of every arm's rewards beside a typical arm's, as far as these tell, (n_arms,).
         """
         if state is not self._door.last:
@@ -423,7 +417,7 @@ class RobustEngine:
         """`outlook` in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""
         noise = np.empty(self.n_arms)
         moments = self.moments_many(state, contexts)
-        outlook.widen(self._books(state), moments)
+        outlook.widen(state.tables, state.sizes, moments)
         relative_noise(state.tables, state.sizes, state.centres.shape[1], noise)
         return moments, noise
 

@@ -29,12 +29,10 @@ def test_moments_are_wider_the_fewer_rewards_an_arm_has(world: World) -> None:
 def test_many_contexts_are_widened_as_one(world: World) -> None:
     many = np.random.default_rng(0).uniform(1.0, 2.0, (3, 2, 4))
     wider = many.copy()
-    plain(outlook.widen)(world.books, wider)
+    plain(outlook.widen)(world.tables, world.sizes, wider)
     np.testing.assert_array_equal(wider, np.stack([many[:, 0], many[:, 1] * WIDER], axis=1))
 
 
 def test_rewards_that_faded_count_for_what_is_left_of_them(world: World) -> None:
     world.tables[3, 0, 0] = 0.5
-    assert plain(outlook.widening)(world.books, 3) == pytest.approx(1 + 3 / 3.5)
-    world.prior.doubt = 1.0
-    assert plain(outlook.widening)(world.books, 3) == pytest.approx(1 + 1 / 1.5)
+    assert plain(outlook.widening)(world.tables, world.sizes, 3) == pytest.approx(1 + 3 / 3.5)

@@ -120,34 +120,8 @@ def make_world(shared: bool = True) -> World:
     A = len(SEATS)
     tables, sizes = np.zeros((A, N_ROWS, CAPACITY)), np.zeros((A, 3), np.int64)
     centres, hyper, columns = rng.standard_normal((A, D, D + 2)), np.zeros(N_SHARED), np.zeros((N_FEATURES, D))
-    hyperprior = np.array(
-        [
-            1.1,
-            1.2,
-            0.3,
-            0.4,
-            1.5,
-            1.6,
-            0.7,
-            0.8,
-            1.3,
-            1.7,
-            0.9,
-            3.1,
-            2.1,
-            2.2,
-            shared,
-            1,
-            1,
-            0,
-            1.9,
-            0.6,
-            0,
-            *WILD,
-            1,
-            3,
-        ]
-    )
+    model = (1.1, 1.2, 0.3, 0.4, 1.5, 1.6, 0.7, 0.8, 1.3, 1.7, 0.9, 3.1, 2.1, 2.2)
+    hyperprior = np.array([*model, shared, 1, 1, 0, 1.9, 0.6, 0, *WILD, 1])
     common, features = plain(records.shared_of)(hyper), plain(records.features_of)(columns)
     common.arm_var[:], common.part_ratio[:] = (0.5, 0.8), (0.35, 0.25)
     common.noise_scale, common.concentration, common.reward_square, common.median = 0.45, 0.75, 1.44, 0.65

@@ -68,7 +68,6 @@ class Hyperprior(Protocol):
     bulk: float  # Gamma(a) / Gamma(a + 1/2)
     wild_bulk: float  # Gamma(a) / Gamma(a')
     thinning: float  # steps between draws of what the arms share
-    doubt: float  # rewards of an arm at which the exploration rule takes its spread as half as wide again (outlook.py)
 
 
 class Features(NamedTuple):
