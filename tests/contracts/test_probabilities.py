@@ -56,9 +56,9 @@ def test_choices_follow_the_distribution(name: str, policy: AnyPolicy, mask: str
 
 def test_a_distribution_that_ignores_eligibility_is_found_out() -> None:
     policy = POLICIES["nonparametric"](3, 2)
-    state, calls = learnt(policy, 12), np.tile(X, (20_000, 1))
-    wrong = policy.probabilities_many(state, calls, np.random.default_rng(2)) * np.array([1, 0, 1])
-    wrong /= wrong.sum(axis=1, keepdims=True)
+    state, calls = learnt(policy, 5), np.tile(X, (20_000, 1))
+    shares = policy.probabilities_many(state, calls, np.random.default_rng(2)).mean(axis=0, keepdims=True)
+    wrong = shares * MASKS["two"] / (shares * MASKS["two"]).sum()
     right = policy.probabilities_many(state, calls, np.random.default_rng(2), MASKS["two"])
     assert choice_p_value(policy, state, MASKS["two"], right, 20_000) > 1e-4
     assert choice_p_value(policy, state, MASKS["two"], wrong, 20_000) < 1e-4

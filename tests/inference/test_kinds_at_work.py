@@ -307,3 +307,17 @@ def test_columns_that_jump_between_two_measures_are_measured_at_once(size: float
     moments = policy.engine.moments(state, np.array([1.0, 0.0, 0.0]))
     assert np.isfinite(moments).all()
     assert moments[0, 0] > 1.0
+
+
+@pytest.mark.parametrize("seed", [8, 29])
+def test_slopes_follow_a_column_into_its_new_unit(seed: int) -> None:
+    """Counts with a memory of 8: a column of 10^-16 that becomes one of 10^-6 left cut points that are none."""
+    policy: Any = make_policy("nonparametric", 2, 2, memory=8)
+    state, rng = policy.init(), np.random.default_rng(seed)
+    for t in range(260):
+        x = rng.standard_normal(2)
+        x[0] *= 2e-16 if t < 172 else 2.3e-6
+        state = policy.update(state, x, t % 2, float(rng.poisson(2 + t % 2)), rng)
+    state.require_sound()
+    unit = state.links.models.columns[sticks.UNIT, 0]
+    assert np.abs(state.links.models.fits[..., 0, 3]).max() < 30 * unit**0.5
