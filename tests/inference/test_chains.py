@@ -11,6 +11,7 @@ from polyarm import make_policy
 from polyarm.errors import InvalidArgument
 from polyarm.inference import KindsEngine, KindsState, RobustEngine, load_state, save_state
 from polyarm.inference.chains import ChainsEngine, are_alive, chains_of
+from polyarm.inference.door import copied
 from polyarm.inference.kinds import CONSTANT, MIXTURE
 from polyarm.inference.moments import draw_arm
 from polyarm.kernels.mixture.records import K_USED, ROWS
@@ -198,6 +199,23 @@ def test_a_file_continues_bit_for_bit(n: int, tmp_path: Path) -> None:
     assert bits(loaded) == bits(state)
     again: Any = make_policy("nonparametric", 3, 2)
     assert bits(fed(policy.engine, 10, 1, state)) == bits(fed(again.engine, 10, 1, loaded))
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.6])
+@pytest.mark.parametrize("n", [20, 800])
+def test_a_look_changes_nothing_that_is_learnt_later(n: int, zeros: float) -> None:
+    """Engines of a chain alone and beside others have settings of their own, and share what they trust; with a memory
+    of 8 no step of the first chain does less.
+    """
+    state = fed(engine(3, memory=8), n, zeros=zeros)
+    assert are_alive(state.rest, state.other_chains) == (n == 20)
+    found = []
+    for look in (True, False):
+        kinds, given = engine(3, memory=8), copied(state)
+        if look:
+            kinds.predictive(given, X, 0)
+        found.append(bits(fed(kinds, 40, 1, given, zeros)))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("n", [20, 250])

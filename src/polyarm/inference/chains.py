@@ -51,8 +51,8 @@ class ChainsEngine:
         return tuple(engine.init() for engine in self.each[1:])
 
     def engines(self, chains: Chains) -> Iterator[tuple[RobustEngine, RobustState]]:
-        """Every chain with its engine."""
-        return zip(self.each, chains, strict=False)
+        """Every chain with its engine, the one chain with that which goes on alone."""
+        return zip(self.each if len(chains) > 1 else (self.alone,), chains, strict=True)
 
     def with_arm(self, first: RobustState, others: Chains) -> tuple[RobustEngine, RobustState, Chains]:
         """The engine of one chain, its state and those of the others with one more arm."""
