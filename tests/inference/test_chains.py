@@ -9,7 +9,7 @@ import pytest
 
 from polyarm import make_policy
 from polyarm.errors import InvalidArgument
-from polyarm.inference import KindsEngine, KindsState, RobustEngine, load_state, save_state
+from polyarm.inference import KindsEngine, KindsState, RobustEngine, RobustState, load_state, save_state
 from polyarm.inference.chains import ChainsEngine, are_alive, chains_of
 from polyarm.inference.door import copied
 from polyarm.inference.kinds import CONSTANT, MIXTURE
@@ -18,6 +18,7 @@ from polyarm.kernels.mixture.records import K_USED, ROWS
 from polyarm.kernels.robust import update
 from polyarm.kernels.robust.update import LATE
 from polyarm.models import ProbabilityAbove, RobustMixture
+from polyarm.types import Array
 from tests.contracts.states import bits
 
 X = np.array([0.4, -1.1])
@@ -188,6 +189,20 @@ def test_draws_come_from_every_chain_in_turn() -> None:
     worth = kinds.draw_objectives(state, X, ProbabilityAbove(1.0), 6000, np.random.default_rng(4))
     wanted = [1 - float(kinds.predictive(state, X, arm).cdf(1.0)) for arm in range(3)]
     np.testing.assert_allclose(worth.mean(axis=0), wanted, atol=0.05)
+
+
+def test_draws_begin_with_any_chain() -> None:
+    """A single draw, as Thompson sampling takes, is of each of them now and then."""
+    kinds = engine()
+    chains, begun = chains_of(fed(kinds, 12)), set[int]()
+
+    def drawn(_: RobustEngine, state: RobustState, rows: slice) -> Array:
+        begun.add(next(c for c, chain in enumerate(chains) if chain is state))
+        return np.zeros((1, 3))
+
+    for seed in range(40):
+        kinds._chains._by_turns(chains, np.empty((1, 3)), np.random.default_rng(seed), drawn)
+    assert begun == {0, 1, 2}
 
 
 @pytest.mark.parametrize("n", [20, 250])
