@@ -99,6 +99,7 @@ def test_the_first_chain_goes_on_alone_once_arms_are_known(options: dict[str, An
     assert not are_alive(state.rest, state.other_chains)
     assert chains_of(state) == (state.rest,)
     assert state.rest.n_rewards == first.n_rewards + 1
+    assert state.rest.hyper is first.hyper  # arrays of the first chain are changed in place
     assert [bits(chain) for chain in state.other_chains] == [bits(chain) for chain in kinds._chains.others()]
     state = fed(kinds, 20, 2, state)
     assert chains_of(state) == (state.rest,)
