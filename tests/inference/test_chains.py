@@ -234,6 +234,23 @@ def test_a_look_changes_nothing_that_is_learnt_later(n: int, zeros: float) -> No
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("zeros", [0.0, 0.6])
+@pytest.mark.parametrize("options", [{}, {"memory": 8}, {"half_life": 40.0}], ids=str)
+def test_neither_looks_nor_other_hands_change_what_is_learnt(options: dict[str, Any], zeros: float) -> None:
+    """While chains learn, when the first goes on alone, and after it: looked at before every reward, and handed to a
+    new engine after every eight, which knows nothing but the state.
+    """
+    kept, quiet = engine(3, **options), engine(3, **options).init()
+    seen = copied(quiet)
+    for i in range(80):
+        quiet = fed(kept, 8, i, quiet, zeros)
+        kinds = engine(3, **options)
+        kinds.moments(seen, X)
+        seen = fed(kinds, 8, i, seen, zeros)
+        assert bits(seen) == bits(quiet), 8 * i
+    assert not are_alive(quiet.rest, quiet.other_chains) or zeros > 0
+
+
 @pytest.mark.parametrize("n", [20, 250])
 def test_a_new_arm_joins_every_chain(n: int) -> None:
     kinds = engine(2)

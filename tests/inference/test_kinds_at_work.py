@@ -219,7 +219,7 @@ def test_sticks_begin_in_the_middle_of_their_prior() -> None:
         least = KindsEngine(RobustEngine(RobustMixture(3, 2), memory=memory))
         assert [part.shape for part in least._no_rewards(2)] == [(rows, 2 + 3 + 4)] * 3
         assert [part.shape for part in least._no_rewards(0)] == [(0, 5)] * 3
-    for one, moves in ((kinds._still.alone, (8, 4)), (kinds._quick.alone, (4, 0))):
+    for one, moves in ((kinds._chains.alone, (8, 4)), (kinds._quick.alone, (4, 0))):
         assert (one.half_life, one.moves, one.other_arm_moves) == (None, *moves)
 
 

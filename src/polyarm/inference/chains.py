@@ -62,7 +62,7 @@ class ChainsEngine:
         return engine, wider, tuple(e.with_arm(s)[1] for e, s in zip(self.each[1:], others, strict=True))
 
     def with_reward(self, chains: Chains, context: Array, arm: int, reward: float, handle: RngHandle) -> Chains:
-        """Chains after a reward that was looked at; only the first, where it goes on alone."""
+        """Chains after a reward that was looked at, before the past fades; only the first, where it goes on alone."""
         if len(chains) == 1:
             return (self.alone._with_reward(chains[0], context, arm, reward, handle),)
         learnt = tuple(e._with_reward(s, context, arm, reward, handle) for e, s in self.engines(chains))

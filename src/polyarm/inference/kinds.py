@@ -171,7 +171,6 @@ class KindsEngine:
     added_settings: ClassVar = ("n_chains",)
     _hyperprior: Array = field(init=False, repr=False)
     _chains: ChainsEngine = field(init=False, repr=False)
-    _still: ChainsEngine = field(init=False, repr=False)
     _quick: ChainsEngine = field(init=False, repr=False)
     _links: LinkModels = field(init=False, repr=False)
     _amounts: AmountModel = field(init=False, repr=False)
@@ -187,11 +186,9 @@ class KindsEngine:
             "_hyperprior",
             np.array([*prior.arm_shape, *prior.arm_scale, *prior.wide, *prior.most], dtype=np.float64),
         )
-        still = replace(self.rest, half_life=None)  # it fades when all kinds do
-        own = ChainsEngine(self.rest, self.n_chains)  # three engines of the same chains
+        own = ChainsEngine(self.rest, self.n_chains)  # two engines of the same chains
         object.__setattr__(self, "_chains", own)
-        object.__setattr__(self, "_still", ChainsEngine(still, self.n_chains, own))
-        quick = replace(still, moves=4, other_arm_moves=0)
+        quick = replace(self.rest, moves=4, other_arm_moves=0)
         object.__setattr__(self, "_quick", ChainsEngine(quick, self.n_chains, own))
         beside = (self.n_arms, self.context_dim, self.moves, self.rest.memory, self.rest.fixed_units)
         object.__setattr__(self, "_links", LinkModels(*beside))
@@ -387,8 +384,8 @@ class KindsEngine:
             self._amounts.fade(state.amounts, share)
             if len(state.values) > 0:
                 forget_sums(state.sticks, share)
-                if state.rest_is == MIXTURE:
-                    self._chains.fade(chains_of(state), share)
+            if state.rest_is == MIXTURE:
+                self._chains.fade(chains_of(state), share)
         return state
 
     def _learnt(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
@@ -405,7 +402,7 @@ class KindsEngine:
             visits(state.sticks, state.data[b], b, self.moves // 2, 1, handle)
         trusted(kernels.redraw_shared)(state.sticks, a, b, self._hyperprior, handle)
         if state.rest_is == MIXTURE and not is_kind(state.values, reward.value):
-            chains = self._still.with_reward(chains_of(state), reward.context, a, reward.value, handle)
+            chains = self._chains.with_reward(chains_of(state), reward.context, a, reward.value, handle)
             state = self._with_chains(state, chains)
         return state
 
@@ -479,7 +476,7 @@ class KindsEngine:
             return state
         chains = chains_of(state)
         others = [reward for reward in rewards if reward.value not in found.values]
-        engine = self._still if len(others) <= LOOKS else self._quick
+        engine = self._chains if len(others) <= LOOKS else self._quick
         for arm, x, y in others:
             chains = engine.with_reward(chains, x, arm, y, rng_handle(rng))
         if others:

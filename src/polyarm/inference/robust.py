@@ -236,12 +236,16 @@ class RobustEngine:
     def update(self, state: RobustState, context: Array, arm: int, reward: float, rng: Rng) -> RobustState:
         """State after one reward."""
         x = require_context(context, self.context_dim)
-        return self._with_reward(state, x, require_arm(arm, self.n_arms), require_reward(reward), rng_handle(rng))
+        state = self._with_reward(state, x, require_arm(arm, self.n_arms), require_reward(reward), rng_handle(rng))
+        share = remaining_share(state.n_rewards, self.half_life) if self.half_life is not None else 1.0
+        if share < 1.0:
+            self.fade(state, share)
+        return state
 
     def _with_reward(
         self, state: RobustState, context: Array, arm: int, reward: float, handle: RngHandle
     ) -> RobustState:
-        """State after a reward that was looked at, by this engine or by one around it."""
+        """State after a reward that was looked at, by this engine or by one around it, before the past fades."""
         if state is not self._door.last:
             state = self._door.admit(self, state)
         self._door.last = NOTHING
@@ -252,11 +256,7 @@ class RobustEngine:
         state, finite = self._move(state, (arm, other), context, reward, UNITS, handle)
         if not finite and not mended(state, self.init(), self._books(state)):
             give_up(given, backup, reward)
-        state = self._counted(state)
-        self._door.last = state
-        share = remaining_share(state.n_rewards, self.half_life) if self.half_life is not None else 1.0
-        if share < 1.0:
-            self.fade(state, share)
+        self._door.last = state = self._counted(state)
         return state
 
     def _move(
@@ -281,9 +281,9 @@ class RobustEngine:
                 state = with_room_for_component(state)
 
     def _books(self, state: RobustState) -> Books:
-        """The state's arrays as kernels take them; those of the last state are kept."""
-        owner, books = self._door.books
-        if owner is state:
+        """The state's arrays as kernels take them, with this engine's settings; those of the last state are kept."""
+        owner, books = self._door.books  # perhaps with the settings of a chain that shares the door
+        if owner is state and books.hyperprior is self._hyperprior:
             return books  # type: ignore[no-any-return]
         books = Books(*state[:7], self._hyperprior)
         self._door.books = state, books
