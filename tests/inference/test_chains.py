@@ -14,12 +14,14 @@ from polyarm.inference.chains import ChainsEngine, are_alive, chains_of
 from polyarm.inference.door import copied
 from polyarm.inference.kinds import CONSTANT, MIXTURE
 from polyarm.inference.moments import draw_arm
+from polyarm.kernels import chains as chains_kernels
 from polyarm.kernels.mixture.records import K_USED, ROWS
-from polyarm.kernels.robust import update
+from polyarm.kernels.robust import choice, update
 from polyarm.kernels.robust.update import LATE
 from polyarm.models import ProbabilityAbove, RobustMixture
 from polyarm.types import Array
 from tests.contracts.states import bits
+from tests.inference.learning import Listen
 
 X = np.array([0.4, -1.1])
 
@@ -160,6 +162,16 @@ def test_the_rule_counts_the_spread_between_chains_twice() -> None:
     one, other = np.random.default_rng(3), np.random.default_rng(3)
     choice = kinds.choose_by_information(state, X, 50, 2.0, one)
     assert choice.arm == draw_arm(outlook, relative, 50, 2.0, other)[0]
+
+
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_a_whole_power_is_no_integer_to_kernels(listen: Listen, n_chains: int) -> None:
+    """The first call settles types: powers that come later in the same process would be cut to 1."""
+    calls = listen(choice if n_chains == 1 else chains_kernels, "choose")
+    policy: Any = make_policy("nonparametric", 3, 2, n_chains=n_chains, power=2)
+    policy.choose(fed(policy.engine, 6), X, np.random.default_rng(0))
+    ((arguments, _),) = calls
+    assert [type(each) for each in arguments if isinstance(each, (int, float))] == [int, float]
 
 
 def test_draws_come_from_every_chain_in_turn() -> None:

@@ -11,20 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from polyarm.errors import require_count, require_generator
-from polyarm.inference.moments import draw_arm
+from polyarm.errors import is_vector, refuse_context, require_context, require_count, require_generator
 from polyarm.inference.robust import RobustEngine, RobustState
 from polyarm.kernels import chains as kernels
-from polyarm.kernels._jit import RngHandle, trusted
+from polyarm.kernels._jit import RngHandle, rng_handle, trusted
 from polyarm.kernels.mixture.records import K_USED
+from polyarm.kernels.robust.units import REFUSED
 from polyarm.kernels.robust.update import LATE
 from polyarm.models import Objective, StudentMixture
-from polyarm.types import Array, Choice, Rng
+from polyarm.types import Array, Choice, Rng, packed
 
 Chains = tuple[RobustState, ...]  # states of chains over the same rewards, at least one
 
 LOOK = 8  # steps between looks at whether the first chain goes on alone
-TWICE = 2.0  # how often the exploration rule counts the variance between chains, which so few of them hardly tell
 
 
 class ChainsEngine:
@@ -89,7 +88,7 @@ class ChainsEngine:
         """Mean and standard deviation of every arm's mean reward by all chains, (2, n_arms)."""
         if len(chains) == 1:
             return self.alone.moments(chains[0], context)
-        return pooled([engine.moments(state, context) for engine, state in self.engines(chains)])
+        return pooled(np.array([engine.moments(state, context) for engine, state in self.engines(chains)]))
 
     def moments_many(self, chains: Chains, contexts: Array) -> Array:
         """The same in many contexts, (n, 2, n_arms)."""
@@ -101,22 +100,37 @@ class ChainsEngine:
         """What the exploration rule sees: the chains' outlooks, pooled with twice the variance between chains."""
         if len(chains) == 1:
             return self.alone.outlook(chains[0], context)
-        found = [engine.outlook(state, context) for engine, state in self.engines(chains)]
-        return pooled([moments for moments, _ in found], TWICE), pooled_noise([noise for _, noise in found])
+        moments, noise = self._outlooks(chains, require_context(context, self.alone.context_dim))
+        return pooled(moments, kernels.TWICE), pooled_noise(noise)
+
+    def _outlooks(self, chains: Chains, context: Array) -> tuple[Array, Array]:
+        """What every chain sees, (n_chains, 2, n_arms) and (n_chains, n_arms)."""
+        n, n_arms = len(chains), self.alone.n_arms
+        moments, noise = np.empty((n, 2, n_arms)), np.empty((n, n_arms))
+        for engine, state, *out in zip(self.each, chains, moments, noise, strict=True):
+            engine._look(state, context, *out)
+        return moments, noise
 
     def outlook_many(self, chains: Chains, contexts: Array) -> tuple[Array, Array]:
         """The same in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""
         if len(chains) == 1:
             return self.alone.outlook_many(chains[0], contexts)
         found = [engine.outlook_many(state, contexts) for engine, state in self.engines(chains)]
-        return pooled_many([moments for moments, _ in found], TWICE), pooled_noise([noise for _, noise in found])
+        return pooled_many([moments for moments, _ in found], kernels.TWICE), pooled_noise(
+            np.array([noise for _, noise in found])
+        )
 
     def choose_by_information(self, chains: Chains, context: Array, n_draws: int, power: float, rng: Rng) -> Choice:
         """An arm by information-directed sampling with this outlook."""
         if len(chains) == 1:
             return self.alone.choose_by_information(chains[0], context, n_draws, power, rng)
-        moments, noise = self.outlook(chains, context)
-        return Choice(*draw_arm(moments, noise, require_count(n_draws, "n_draws"), power, rng))
+        n_arms, d = self.alone.n_arms, self.alone.context_dim
+        x = context if is_vector(context, d) else require_context(context, d)
+        n, mix, scores = require_count(n_draws, "n_draws"), np.empty(n_arms), np.empty(n_arms)
+        arm = trusted(kernels.choose)(*self._outlooks(chains, x), x, n, float(power), mix, scores, rng_handle(rng))
+        if arm == REFUSED:
+            refuse_context(context, d)
+        return packed(Choice, (arm, scores, mix))
 
     def draw_means(self, chains: Chains, context: Array, n_draws: int, rng: Rng) -> Array:
         """Joint posterior draws of the arms' mean rewards, by every chain in turn, (n_draws, n_arms)."""
@@ -185,10 +199,10 @@ class ChainsEngine:
         return sum(mean for mean, _ in found) / len(found), sum(density for _, density in found) / len(found)
 
 
-def pooled(each: list[Array], weight: float = 1.0) -> Array:
+def pooled(each: Array, weight: float = 1.0) -> Array:
     """Moments (2, n_arms) of the mixture of the chains' distributions; weight of the variance between them."""
     out = np.empty(each[0].shape)
-    trusted(kernels.pool)(np.array(each), weight, out)
+    trusted(kernels.pool)(each, weight, out)
     return out
 
 
@@ -199,10 +213,10 @@ def pooled_many(each: list[Array], weight: float = 1.0) -> Array:
     return out
 
 
-def pooled_noise(each: list[Array]) -> Array:
+def pooled_noise(each: Array) -> Array:
     """Noise beside a typical arm's by all chains, (n_arms,)."""
     out = np.empty(each[0].shape)
-    trusted(kernels.pool_noise)(np.array(each), out)
+    trusted(kernels.pool_noise)(each, out)
     return out
 
 

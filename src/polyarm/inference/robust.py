@@ -386,12 +386,15 @@ class RobustEngine:
         arm with n rewards, because one state claims to know more than it does (kernels.robust.outlook); and the
         noise variance of every arm's rewards beside a typical arm's, as far as these tell, (n_arms,).
         """
+        out, noise = np.empty((2, self.n_arms)), np.empty(self.n_arms)
+        self._look(state, require_context(context, self.context_dim), out, noise)
+        return out, noise
+
+    def _look(self, state: RobustState, context: Array, out: Array, noise: Array) -> None:
+        """Write the outlook in a context that has the layout that kernels take."""
         if state is not self._door.last:
             self._door.check(self, state)
-        x = require_context(context, self.context_dim)
-        out, noise = np.empty((2, self.n_arms)), np.empty(self.n_arms)
-        trusted(outlook.outlook)(self._books(state), x, out, noise)
-        return out, noise
+        trusted(outlook.outlook)(self._books(state), context, out, noise)
 
     def choose_by_information(self, state: RobustState, context: Array, n_draws: int, power: float, rng: Rng) -> Choice:
         """An arm by information-directed sampling with this outlook, in one call (kernels.information)."""
@@ -399,7 +402,7 @@ class RobustEngine:
             self._door.check(self, state)
         x = context if is_vector(context, self.context_dim) else require_context(context, self.context_dim)
         n, mix, scores = require_count(n_draws, "n_draws"), np.empty(self.n_arms), np.empty(self.n_arms)
-        arm = trusted(choice.choose)(self._books(state), x, n, power, mix, scores, rng_handle(rng))
+        arm = trusted(choice.choose)(self._books(state), x, n, float(power), mix, scores, rng_handle(rng))
         if arm == REFUSED:
             refuse_context(context, self.context_dim)
         return packed(Choice, (arm, scores, mix))

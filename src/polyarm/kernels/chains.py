@@ -8,8 +8,14 @@ unbiased: chains are draws from the posterior, and few of them.
 
 import math
 
-from polyarm.kernels._jit import inlined, kernel
+import numpy as np
+
+from polyarm.kernels import information
+from polyarm.kernels._jit import RngHandle, inlined, kernel
+from polyarm.kernels.robust.units import REFUSED, is_usable
 from polyarm.types import Array
+
+TWICE = 2.0  # how often the exploration rule counts the variance between chains, which so few of them hardly tell
 
 
 @inlined
@@ -50,3 +56,16 @@ def pool_noise(each: Array, out: Array) -> None:
         for c in range(n):
             total += math.log(each[c, arm]) / n
         out[arm] = math.exp(total)
+
+
+@kernel
+def choose(
+    each: Array, noise: Array, x: Array, n_draws: int, power: float, mix: Array, scores: Array, handle: RngHandle
+) -> int:
+    """Draw an arm from the mix for what the chains see in context x, with noise (n_chains, A); or answer REFUSED."""
+    if not is_usable(x):
+        return REFUSED
+    moments, together = np.empty(each.shape[1:]), np.empty(noise.shape[1])
+    pool(each, TWICE, moments)
+    pool_noise(noise, together)
+    return information.choose(moments, together, n_draws, power, mix, scores, handle)
