@@ -213,6 +213,28 @@ def final_table(rows: list[Row]) -> None:
         )
 
 
+def paper_table(rows: list[Row], n_resamples: int = 4000) -> None:
+    """Means and tails beside the paper's policy in the same worlds; the tails' interval is from resampled worlds."""
+    print("| scenario | R | ours | paper | ours - paper (95 % CI) | p95, ours | p95, paper | ours - paper (95 % CI) |")
+    print("|---|---|---|---|---|---|---|---|")
+    rng = np.random.default_rng(0)
+    for scenario, (_, horizon) in environments(("mixture-a", "mixture-b", "heavy-tailed", "exponential")).items():
+        both = [by_run(rows, scenario, label, horizon) for label in ("final", "paper with prior mean 1")]
+        common = sorted(both[0].keys() & both[1].keys())
+        if len(common) < 2:
+            continue
+        regret = np.array([[runs[i].regret for i in common] for runs in both])
+        picks = rng.integers(len(common), size=(n_resamples, len(common)))
+        ours, paper = np.quantile(regret, 0.95, axis=1)
+        tails = np.quantile(regret[:, picks], 0.95, axis=2)
+        low, high = np.quantile(tails[0] - tails[1], (0.025, 0.975))
+        means = [f"{each.mean():.1f} ± {each.std() / len(each) ** 0.5:.1f}" for each in regret]
+        print(
+            f"| {scenario} | {len(common)} | {means[0]} | {means[1]} | {paired(*both)} | {ours:.0f} | {paper:.0f} | "
+            f"{ours - paper:+.0f} ({low:+.0f}, {high:+.0f}) |"
+        )
+
+
 def ladder_table(rows: list[Row]) -> None:
     names = environments()
     print("| step | " + " | ".join(names) + " |")
@@ -306,7 +328,16 @@ def main() -> None:
         time_by_history()
     else:
         rows = read()
-        for table in (final_table, ladder_table, steps_table, tail_table, long_table, drift_table, places_table):
+        for table in (
+            final_table,
+            paper_table,
+            ladder_table,
+            steps_table,
+            tail_table,
+            long_table,
+            drift_table,
+            places_table,
+        ):
             table(rows)
             print()
 

@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from polyarm import Bandit, evaluate
 from polyarm.bandit import figures
+from polyarm.bandit.looks import Look
 from polyarm.errors import InvalidArgument
+from polyarm.inference.chains import are_alive
 from tests.bandit.shapes import ARMS, COLUMNS, played
 
 CONTEXT = {"hour": 20, "age": None, "device": "desktop", "member": False, "price": 99.5}
@@ -66,6 +69,19 @@ def test_a_sampled_posterior_is_looked_at_from_many_states() -> None:
     gaps = [abs(first[arm].probability_best - second[arm].probability_best) for arm in ARMS]
     assert max(gaps) < 4 * np.hypot(first.standard_error, second.standard_error) + 1e-3
     assert bandit.to_bytes() == before
+
+
+def test_a_look_needs_one_chain_and_says_what_all_of_them_do() -> None:
+    learner = played(Bandit(ARMS, seed=7), 40)._learner
+    policy: Any = learner.policy
+    assert are_alive(learner.state.rest, learner.state.other_chains)
+    look = Look.at(policy, learner.state, 7, 40)
+    assert not are_alive(look.state.rest, look.state.other_chains)
+    x = np.zeros((1, policy.engine.context_dim))
+    one, all_of_them = look.means(x, 1000)[0], replace(look, state=learner.state).means(x, 1000)[0]
+    sd = all_of_them.std(axis=0)
+    np.testing.assert_allclose(one.mean(axis=0), all_of_them.mean(axis=0), atol=0.15 * float(sd.min()))
+    np.testing.assert_allclose(one.std(axis=0), sd, rtol=0.15)
 
 
 def test_tables_read_well_in_a_terminal_and_in_a_notebook(bandit: Bandit) -> None:

@@ -9,8 +9,8 @@ from tests.contracts.pages import skeleton
 
 POLICIES: dict[str, Callable[[int, int], AnyPolicy]] = {  # number of arms, context dimension -> policy
     "nonparametric": lambda n, d: make_policy("nonparametric", n, d),
-    "nonparametric, optimistic": lambda n, d: make_policy("nonparametric", n, d, explore="optimistic"),
-    "nonparametric that forgets": lambda n, d: make_policy("nonparametric", n, d, memory=20, half_life=50.0),
+    "nonparametric, optimistic": lambda n, d: make_policy("nonparametric", n, d, n_chains=1, explore="optimistic"),
+    "nonparametric that forgets": lambda n, d: make_policy("nonparametric", n, d, n_chains=1, memory=20, half_life=50),
     "dirichlet": lambda n, d: make_policy("dirichlet", n, d),
     "nonparametric-paper": lambda n, d: make_policy("nonparametric-paper", n, d, gibbs_max=3),
     "pitman-yor": lambda n, d: make_policy("pitman-yor", n, d),

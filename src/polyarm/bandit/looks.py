@@ -46,7 +46,8 @@ class Look:
             raise InvalidArgument(
                 f"policy must be one with a model of the rewards, got {type(policy).__name__}; try 'nonparametric'"
             ) from None
-        return cls(engine, inner.engine_state(state), seed, f"{n_learnt}/{look}", objective_of(policy))
+        state, alone = inner.engine_state(state), getattr(engine, "by_one_chain", None)
+        return cls(engine, alone(state) if alone else state, seed, f"{n_learnt}/{look}", objective_of(policy))
 
     def worths(self, state: Any, x: Array, n_draws: int, rng: Rng, means: Array) -> Array:
         """Draws of what the arms are judged by, (n_draws, n_arms); the given draws of their means, if it is that."""

@@ -509,6 +509,12 @@ class KindsEngine:
             return self._with_chains(state, self._chains.refresh(chains_of(state), rng))
         return state
 
+    def by_one_chain(self, state: KindsState) -> KindsState:
+        """The state as its first chain alone has it, for long looks: over many states one chain says what all do, and
+        sooner.
+        """
+        return state._replace(other_chains=self._chains.others())
+
     def draw_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
         if state is not self._door.last:
