@@ -56,6 +56,7 @@ def compiled_twin(kernel: Any, planted: Mapping[str, Any], made: dict[Any, Any])
             elif is_kernel(scope.get(name)) and reaches(scope[name], planted):
                 scope[name] = compiled_twin(scope[name], planted, made)
         twin = python_types.FunctionType(source.__code__, scope, source.__name__, source.__defaults__)
+        twin.__qualname__ = f"planted_{source.__qualname__}"  # or the linker may take a kernel read from disk for it
         made[source] = unkept(twin, kernel.targetoptions)
     return made[source]
 
