@@ -513,7 +513,10 @@ class KindsEngine:
         """The state as its first chain alone has it, for long looks: over many states one chain says what all do, and
         sooner.
         """
-        return state._replace(other_chains=self._chains.others())
+        if state is not self._door.last:
+            self._door.check(self, state)
+        self._door.last = state = state._replace(other_chains=self._chains.others())
+        return state
 
     def draw_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of every arm's mean reward given the state, (n_draws, n_arms)."""
