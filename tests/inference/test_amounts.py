@@ -419,14 +419,15 @@ def test_states_without_weights_of_densities_begin_with_those_of_means() -> None
     np.testing.assert_array_equal(one.amounts.density_weights, two.amounts.density_weights)
 
 
-def test_earlier_versions_had_one_chain_then_no_weights_of_densities_then_no_amounts_then_no_links() -> None:
+def test_each_earlier_version_had_fewer_fields() -> None:
     state = KindsEngine(RobustEngine(RobustMixture(2, 1)), n_chains=2).init()
-    names = [{name.removeprefix("state.") for name, _ in leaves(state, earlier=n)} for n in range(5)]
-    assert {name.partition(".")[0] for name in names[0] - names[1]} == {"other_chains"}
-    assert names[1] - names[2] == {"amounts.density_weights"}
-    assert {name.partition(".")[0] for name in names[2] - names[3]} == {"amounts"}
-    assert {name.partition(".")[0] for name in names[3] - names[4]} == {"links"}
-    assert not any(name.startswith(("amounts", "links", "other_chains")) for name in names[4])
+    names = [{name.removeprefix("state.") for name, _ in leaves(state, earlier=n)} for n in range(6)]
+    assert {name.rpartition(".")[2] for name in names[0] - names[1]} == {"centre_ratio"}
+    assert {name.partition(".")[0] for name in names[1] - names[2]} == {"other_chains"}
+    assert names[2] - names[3] == {"amounts.density_weights"}
+    assert {name.partition(".")[0] for name in names[3] - names[4]} == {"amounts"}
+    assert {name.partition(".")[0] for name in names[4] - names[5]} == {"links"}
+    assert not any(name.startswith(("amounts", "links", "other_chains")) for name in names[5])
 
 
 def test_two_humps_are_told_from_one_where_means_are_alike() -> None:

@@ -51,7 +51,11 @@ def dense_posterior(model: RobustMixture, state: RobustState) -> tuple[Array, Ar
     L, Q = np.diag(1 / state.features.arm_var), np.diag(1 / state.features.part_var)
     size = d * (1 + len(state.sizes) + int(state.sizes[:, 0].sum()))
     information, pull = np.zeros((size, size)), np.zeros(size)
-    W = model.centre_var * state.shared.reward_square * state.features.unit
+    means, precisions = state.features.mean, state.features.precision
+    level = np.ones(d)  # of a column's mean square: how much is its mean's
+    level[precisions > 0] = (means**2 / (means**2 + 1 / np.maximum(precisions, 1e-300)))[precisions > 0]
+    ratio = state.centre_ratio.item(0) * (1 - level) + model.centre_var * level
+    W = ratio * state.shared.reward_square * state.features.unit
     information[:d, :d] = np.diag(1 / W) if model.shared_centre else 1e14 * L
     pull[d - 1] = state.shared.median / W[-1]
     if not model.shared_centre:
@@ -404,11 +408,11 @@ def test_saved_states_go_on_bit_for_bit(tmp_path: Path) -> None:
 def test_bad_input_leaves_the_state_as_it_was(context: list[float], arm: int, reward: float) -> None:
     engine = RobustEngine(RobustMixture(2, 2))
     state = played(engine, 20)
-    before = [np.copy(array) for array in (*state[:7], *state.data, *state.seats)]
+    before = [np.copy(array) for array in (*state[:8], *state.data, *state.seats)]
     rng = np.random.default_rng(0)
     with pytest.raises(InvalidArgument):
         engine.update(state, np.array(context), arm, reward, rng)
-    for array, kept in zip((*state[:7], *state.data, *state.seats), before, strict=True):
+    for array, kept in zip((*state[:8], *state.data, *state.seats), before, strict=True):
         np.testing.assert_array_equal(array, kept)
     assert rng.random() == np.random.default_rng(0).random()
 

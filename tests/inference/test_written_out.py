@@ -138,6 +138,8 @@ def test_every_setting_of_the_robust_model_has_its_place(intercept: bool, fixed_
         concentration_prior=(2.8, 2.9),
         place_shape=3.1,
         place_scale=3.2,
+        centre_shape=3.3,
+        centre_scale=3.4,
         shared_centre=not intercept,
         learned=intercept,
     )
@@ -150,13 +152,21 @@ def test_every_setting_of_the_robust_model_has_its_place(intercept: bool, fixed_
     flags = (hyperprior.shared_centre, hyperprior.learned, hyperprior.intercept, hyperprior.fixed_units)
     assert flags == (not intercept, intercept, intercept, fixed_units)
     assert (hyperprior.location_shape, hyperprior.location_scale, hyperprior.window) == (3.1 * intercept, 3.2, 24.0)
+    assert (hyperprior.centre_shape, hyperprior.centre_scale) == (
+        0.0,
+        3.4,
+    )  # nothing is learned, or arms have no centre
     assert hyperprior.bulk == pytest.approx(math.gamma(2.3) / math.gamma(2.8))
     assert hyperprior.wild_bulk == pytest.approx(math.gamma(2.3) / math.gamma(2.7))
+    kappa: Any = plain(records.hyperprior_of)(hyperprior_of(RobustMixture(2, 2, centre_shape=3.3), False))
+    assert kappa.centre_shape == 3.3
+    assert RobustEngine(RobustMixture(2, 2, centre_shape=4.0, centre_scale=3.4)).init().centre_ratio.tolist() == [0.85]
     fixed: Any = plain(records.hyperprior_of)(hyperprior_of(RobustMixture(2, 2), False))
     assert (fixed.concentration_shape, fixed.concentration_rate, fixed.window) == (0.0, 0.0, 0.0)
 
     state, D = RobustEngine(model, fixed_units=fixed_units).init(), 2 + intercept
     shared, features = state.shared, state.features
+    assert state.centre_ratio.tolist() == [2.2]
     np.testing.assert_allclose(shared.arm_var, [1.3 / 1.1, 1.4 / 1.2])
     assert shared.part_ratio.tolist() == [1.5, 1.6]
     assert shared.noise_scale == pytest.approx(2.4 / 2.5)

@@ -207,6 +207,8 @@ def joint_problem() -> Joint:
         part_shape=(4.0, 4.0),
         part_scale=(3.0, 2.0),
         centre_var=1.0,
+        centre_shape=4.0,
+        centre_scale=4.0,
         noise_shape=3.0,
         noise_rate_shape=4.0,
         noise_rate=2.0,
@@ -253,7 +255,8 @@ def forwards(n: int) -> Array:
             F = np.column_stack([x[-1], np.ones(N_EACH)])
             y.append((F * arm.coefficients[k]).sum(1) + np.sqrt(arm.noise_var[k]) * rng.standard_normal(N_EACH))
         ratio = params.part_var / params.arm_var
-        hyper = np.array([*params.arm_var, *ratio, params.noise_scale, params.concentration, params.place_var])
+        others = params.noise_scale, params.concentration, params.place_var, params.centre_ratio
+        hyper = np.array([*params.arm_var, *ratio, *others])
         out.append(Story(hyper, params.common_centre, parts, np.concatenate(x), np.concatenate(y)))
     return summaries(out)
 
@@ -294,7 +297,7 @@ def backwards(joint: Joint, n: int, rng: Rng) -> Array:
             state = engine.refresh(state, rng)
         redraw_rewards(state, engine, rng)
         names = ("arm_var", "part_ratio", "noise_scale", "concentration", "location_var")
-        shared_values = values_of(state.shared, names)
+        shared_values = np.append(values_of(state.shared, names), state.centre_ratio)
         data = np.concatenate([state.data[arm][:N_EACH] for arm in range(2)])
         parts = float(state.sizes[:, 0].sum())
         out.append(Story(shared_values, state.features.centre.copy(), parts, data[:, :2], data[:, 3]))
@@ -318,6 +321,13 @@ def test_the_sampler_leaves_the_joint_distribution_as_it_is() -> None:
 def test_a_wrong_prior_rate_of_the_noise_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(32)
     plain(hyperprior_of)(joint.engine._hyperprior).noise_rate *= 1.3
+    scores = z_scores(backwards(joint, 2000, rng), forwards(12_000))
+    assert np.abs(scores).max() > 6
+
+
+def test_a_wrong_prior_of_the_common_centre_is_noticed() -> None:
+    joint, rng = joint_problem(), np.random.default_rng(36)
+    plain(hyperprior_of)(joint.engine._hyperprior).centre_scale *= 1.3
     scores = z_scores(backwards(joint, 2000, rng), forwards(12_000))
     assert np.abs(scores).max() > 6
 

@@ -110,9 +110,10 @@ def common_ranks(draw: Callable[..., Array], runs: int, seed: int) -> IntArray:
     was played, of one that never was, and the difference between two that were played little.
     """
     model = RobustMixture(
-        4, 2, arm_shape=(5.0, 5.0), arm_scale=(0.5, 0.5), part_shape=(5.0, 5.0), part_scale=(2.0, 2.0), noise_shape=3.0
+        4, 2, arm_shape=(5.0, 5.0), arm_scale=(0.5, 0.5), part_shape=(5.0, 5.0), part_scale=(2.0, 2.0)
     )
-    model = replace(model, noise_rate_shape=4.0, noise_rate=4.0, wild_share=0.0, place_shape=0.0, place_scale=0.0)
+    model = replace(model, noise_shape=3.0, noise_rate_shape=4.0, noise_rate=4.0, wild_share=0.0)
+    model = replace(model, place_shape=0.0, place_scale=0.0, centre_shape=5.0, centre_scale=15.0)
     engine, rng = RobustEngine(model, 20, 10, fixed_units=True), np.random.default_rng(seed)
     found = []
     for _ in range(runs):

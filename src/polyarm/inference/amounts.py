@@ -73,8 +73,8 @@ class AmountState(NamedTuple):
 
     @staticmethod
     def added_fields() -> tuple[str, ...]:
-        """Fields that earlier versions did not have; after these came one of `KindsState`."""
-        return ("density_weights", "other_chains of a KindsState")
+        """Fields that earlier versions did not have; after these came one of `KindsState` and one of `RobustState`."""
+        return ("density_weights", "other_chains of a KindsState", "centre_ratio of a RobustState")
 
 
 def is_on(state: AmountState) -> bool:

@@ -100,7 +100,7 @@ class KindsState(NamedTuple):
     @staticmethod
     def added_fields() -> tuple[str, ...]:
         """Fields that earlier versions did not have; after these came one of `amounts`."""
-        return ("links", "amounts", "amounts.density_weights", "other_chains")
+        return ("links", "amounts", "amounts.density_weights", "other_chains", "rest.centre_ratio")
 
 
 def is_plain(state: KindsState) -> bool:

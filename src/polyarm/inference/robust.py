@@ -68,6 +68,7 @@ class RobustState(NamedTuple):
     hyper: Array
     columns: Array
     reservoir: Array
+    centre_ratio: Array
     data: tuple[Array, ...]
     seats: tuple[IntArray, ...]
     n_rewards: int
@@ -85,7 +86,7 @@ class RobustState(NamedTuple):
 
     def counted(self) -> "RobustState":
         """The state with one reward more: `_replace` takes five times as long."""
-        return packed(RobustState, (*self[:9], self[9] + 1, self[10]))
+        return packed(RobustState, (*self[:10], self[10] + 1, self[11]))
 
     def require_sound(self) -> None:
         """Raise unless every reward sits at a component in use, and all numbers that are read are finite."""
@@ -95,6 +96,11 @@ class RobustState(NamedTuple):
     def growing_axes() -> dict[str, tuple[int, ...]]:
         """Axes that grow: components and rewards."""
         return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
+
+    @staticmethod
+    def added_fields() -> tuple[str, ...]:
+        """Fields that earlier versions did not have."""
+        return ("centre_ratio",)
 
 
 def hyperprior_of(model: RobustMixture, fixed_units: bool, half_life: float | None = None, thinning: int = 1) -> Array:
@@ -107,7 +113,8 @@ def hyperprior_of(model: RobustMixture, fixed_units: bool, half_life: float | No
     window = round(2 * half_life) if half_life is not None else 0  # the mean age of a faded reward is 1.4 half-lives
     wild = [model.wild_share, model.wild_shape, _ratio(model.noise_shape, model.noise_shape + 0.5)]
     tails = [max(window, 0), *wild, _ratio(model.noise_shape, model.wild_shape), thinning]
-    return np.array([*pairs, *noise, *flags, *locations, *tails], dtype=np.float64)
+    centre = [model.centre_shape * model.learns_centre_ratio, model.centre_scale]
+    return np.array([*pairs, *noise, *flags, *locations, *tails, *centre], dtype=np.float64)
 
 
 def _ratio(a: float, b: float) -> float:
@@ -192,6 +199,7 @@ class RobustEngine:
         features.unit[:] = 1.0
         features.precision[: self.context_dim] = float(self.fixed_units)
         plain(set_variances)(shared, features, plain(records.hyperprior_of)(self._hyperprior))
+        ratio = model.centre_scale / model.centre_shape if model.learns_centre_ratio else model.centre_var
         centres = np.zeros((n, D, D + 2))
         centres[:, range(D), range(D)] = np.sqrt(1 / features.arm_var)  # no reward has told of a centre
         return RobustState(
@@ -202,6 +210,7 @@ class RobustEngine:
             hyper=hyper,
             columns=columns,
             reservoir=np.zeros(RESERVOIR),
+            centre_ratio=np.array([ratio]),
             data=tuple(np.zeros((first, D + 1)) for _ in range(n)),
             seats=tuple(np.zeros(first, np.int64) for _ in range(n)),
             n_rewards=0,
@@ -285,7 +294,7 @@ class RobustEngine:
         owner, books = self._door.books  # perhaps with the settings of a chain that shares the door
         if owner is state and books.hyperprior is self._hyperprior:
             return books  # type: ignore[no-any-return]
-        books = Books(*state[:7], self._hyperprior)
+        books = Books(*state[:8], self._hyperprior)
         self._door.books = state, books
         return books
 

@@ -29,7 +29,7 @@ def require_robust(state: "RobustState") -> None:
     """Raise unless every reward sits at a component in use, and all numbers that are read are finite."""
     require_seating(state.tables, state.labels, state.sizes, state.data, state.seats)
     require(state.n_rewards >= 0, "state.n_rewards", "at least 0", state.n_rewards)
-    for name in ("centres", "hyper", "columns", "reservoir"):
+    for name in ("centres", "hyper", "columns", "reservoir", "centre_ratio"):
         require_numbers(getattr(state, name), f"state.{name}")
     for table, size in zip(state.tables, state.sizes, strict=True):
         used = table[:, : size[0]]
@@ -39,6 +39,7 @@ def require_robust(state: "RobustState") -> None:
     require(bool((factors != 0).all()), "state.centres", "without zeros on the diagonal of its factors", 0.0)
     shared, features = state.shared, state.features
     require_above(values_of(shared, POSITIVE), 0.0, "state.hyper")
+    require_above(state.centre_ratio, 0.0, "state.centre_ratio")
     counted = values_of(shared, NOT_NEGATIVE)
     require(bool((counted >= 0).all()), "state.hyper", "at least 0", counted)
     steps = float(shared.n_steps)
@@ -62,6 +63,9 @@ def require_hyper(state: "RobustState", fresh: Array, model: RobustMixture) -> N
         ours, theirs = values_of(plain(shared_of)(fresh), fixed), values_of(state.shared, fixed)
         wanted = f"{ours}, as the model's, where nothing is learned"
         require(bool((ours == theirs).all()), "state.hyper", wanted, theirs)
+    if not model.learns_centre_ratio:
+        ratio = state.centre_ratio.item(0)
+        require(ratio == model.centre_var, "state.centre_ratio", f"{model.centre_var}, as the model's", ratio)
 
 
 def migrated(state: "RobustState", memory: int | None) -> "RobustState":
@@ -86,6 +90,7 @@ def mended(state: "RobustState", fresh: "RobustState", books: Books) -> bool:
     shared.arm_var *= square
     shared.noise_scale *= square
     shared.off_centre = 0.0
+    state.centre_ratio[:] = fresh.centre_ratio
     centre[:] = 0.0
     centre[-1] = shared.median if len(centre) > 1 else 0.0
     for arm, (table, size) in enumerate(zip(state.tables, state.sizes, strict=True)):

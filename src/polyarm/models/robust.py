@@ -1,7 +1,7 @@
 """Mixtures whose components share a centre, in arms that share their scales."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,14 @@ Pair = tuple[float, float]
 class RobustParams(NamedTuple):
     """What the arms share, and the mixture of each arm.
 
-    arm_var (2,) and part_var (2,) are lam2 and rho lam2 of slopes and intercept; common_centre (features,).
+    arm_var (2,) and part_var (2,) are lam2 and rho lam2 of slopes and intercept; centre_ratio is kappa; common_centre
+    (features,).
     place_var is tau; places holds the m_k of every arm, (components, context_dim).
     """
 
     arm_var: Array
     part_var: Array
+    centre_ratio: float
     common_centre: Array
     noise_scale: float
     concentration: float
@@ -35,9 +37,11 @@ class RobustParams(NamedTuple):
 class RobustMixture:
     """Rewards of all arms in standard units: scale 1 and median 0.
 
-    y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, centre_var I),  L = diag(lam2),
+    y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, kappa I),  L = diag(lam2),
     s2_k ~ IG(noise_shape, b), or with probability wild_share IG(wild_shape, b): outliers of any size
     with lam2 ~ IG(arm_shape, arm_scale), rho ~ IG(part_shape, part_scale) or fixed at part_ratio where part_shape is 0,
+    kappa ~ IG(centre_shape, centre_scale), or fixed at centre_var where centre_shape is 0 or arms have no centre w0;
+    for the intercept, and as far as a column is far from 0 (its mean's share in its mean square), centre_var instead,
     b ~ Gamma(noise_rate_shape, noise_rate), concentration ~ Gamma(*concentration_prior) or fixed where that is None.
     A pair holds the value for the slopes and for the intercept, which is a trailing 1 in x.
     Weights depend on the context: where component k is in charge, contexts in standard units are N(m_k, I) with
@@ -57,6 +61,8 @@ class RobustMixture:
     part_shape: Pair = (1.0, 1.0)
     part_scale: Pair = (0.3, 0.1)
     centre_var: float = 3.0
+    centre_shape: float = 0.5
+    centre_scale: float = 0.5
     noise_shape: float = 1.0
     noise_rate_shape: float = 1.0
     noise_rate: float = 1.0
@@ -68,6 +74,7 @@ class RobustMixture:
     place_scale: float = 0.03
     shared_centre: bool = True
     learned: bool = True
+    added_settings: ClassVar = ("centre_shape", "centre_scale")
 
     def __post_init__(self) -> None:
         require_count(self.n_arms, "n_arms")
@@ -78,14 +85,27 @@ class RobustMixture:
             require_pair(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
         for shape, scale in zip(self.part_shape, self.part_scale, strict=True):
             require(shape == 0 or scale > 0, "part_scale", "above 0 where part_shape is", self.part_scale)
-        for name in ("centre_var", "noise_shape", "noise_rate_shape", "noise_rate", "wild_shape", "concentration"):
+        for name in (
+            "centre_var",
+            "centre_scale",
+            "noise_shape",
+            "noise_rate_shape",
+            "noise_rate",
+            "wild_shape",
+            "concentration",
+        ):
             require_positive(getattr(self, name), name)
         require_number(self.wild_share, "wild_share", "a number from 0 to below 1", lambda v: 0 <= v < 1)
-        for name in ("place_shape", "place_scale"):
+        for name in ("place_shape", "place_scale", "centre_shape"):
             require_number(getattr(self, name), name, "a finite number of at least 0", lambda v: v >= 0)
         if self.concentration_prior is not None:
             rule = "a finite number above 0"
             require_pair(self.concentration_prior, "concentration_prior", rule, lambda v: v > 0)
+
+    @property
+    def learns_centre_ratio(self) -> bool:
+        """Whether kappa is learned."""
+        return self.learned and self.shared_centre and self.centre_shape > 0
 
     @property
     def n_features(self) -> int:
@@ -109,7 +129,10 @@ class RobustMixture:
         for g in range(2):
             if self.part_shape[g] > 0:
                 ratio[g] = self.part_scale[g] / rng.standard_gamma(self.part_shape[g])
-        centre = np.sqrt(self.centre_var) * rng.standard_normal(self.n_features)
+        kappa = self.centre_var
+        if self.learns_centre_ratio:
+            kappa = self.centre_scale / rng.standard_gamma(self.centre_shape)
+        centre = np.sqrt(self.by_feature(np.array([kappa, self.centre_var]))) * rng.standard_normal(self.n_features)
         scale = rng.standard_gamma(self.noise_rate_shape) / self.noise_rate
         prior = self.concentration_prior
         concentration = rng.gamma(prior[0], 1 / prior[1]) if prior else self.concentration
@@ -118,7 +141,7 @@ class RobustMixture:
         tau = self.place_scale / rng.standard_gamma(self.place_shape) if self.place_shape > 0 else self.place_scale
         tau *= self.intercept
         places = [np.sqrt(tau) * rng.standard_normal((len(arm.weights), self.context_dim)) for arm in arms]
-        return RobustParams(arm_var, part_var, centre, scale, concentration, tau, tuple(arms), tuple(places))
+        return RobustParams(arm_var, part_var, kappa, centre, scale, concentration, tau, tuple(arms), tuple(places))
 
     def sample_arm(
         self, arm_var: Array, part_var: Array, centre: Array, scale: float, concentration: float, rng: Rng

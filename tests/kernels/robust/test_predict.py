@@ -37,7 +37,7 @@ def dense_centres(world: World) -> tuple[Array, Array]:
     """Mean and covariance of c and every arm's w0, one after the other, slopes integrated out."""
     features, n = world.features, D * (len(world.known) + 1)
     Q, L = np.diag(1 / features.part_var), np.diag(1 / features.arm_var)
-    W = world.prior.centre_var * world.shared.reward_square * features.unit
+    W = world.centre_ratio[0] * world.shared.reward_square * features.unit
     information, pull = np.zeros((n, n)), np.zeros(n)
     information[:D, :D] = np.diag(1 / W) + len(world.known) * L
     pull[:D] = np.array([0.0, 0.0, world.shared.median]) / W

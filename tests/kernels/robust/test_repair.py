@@ -65,6 +65,7 @@ def books() -> Books:
         np.full((5, 3), 2.0),
         none,
         none,
+        none,
     )
 
 

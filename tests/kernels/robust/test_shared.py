@@ -12,6 +12,9 @@ from tests.kernels.script import Script
 
 LAM_SHAPE, LAM_SCALE, RHO_SHAPE, RHO_SCALE = [1.1, 1.2], [0.3, 0.4], [1.5, 1.6], [0.7, 0.8]  # of the hand-made world
 NOISE_SHAPE, RATE_SHAPE, RATE, WIDE, GAMMA_SHAPE, GAMMA_RATE = 1.3, 1.7, 0.9, 3.1, 2.1, 2.2
+RATIO_SHAPE, RATIO_SCALE = 1.4, 0.7
+MEAN_SQUARE = [0.3**2 + 1 / 1.4, 0.2**2 + 1 / 0.9]  # of the columns of the hand-made world, and how much is the mean's
+LEVEL = [0.3**2 / MEAN_SQUARE[0], 0.2**2 / MEAN_SQUARE[1]]
 USED = (0, 2, 3)  # arms with rewards
 
 
@@ -97,6 +100,67 @@ def test_the_common_centre_lies_between_its_prior_and_the_arms(shared: bool) -> 
     wanted = (prior / width + values.sum(0) / spread) / precision + np.array(normals) / np.sqrt(precision)
     plain(common.draw_common_centre)(world.arms, Script(normals=normals))
     np.testing.assert_allclose(world.features.centre, wanted)
+
+
+def ratio_density(world: World, kappa: float | Array) -> Array:
+    """Log density of log kappa given the means of the arms' centres, by SciPy."""
+    means = world.centres[list(USED)][:, :, D + 1].mean(axis=0)
+    found = stats.invgamma.logpdf(kappa, RATIO_SHAPE, scale=RATIO_SCALE) + np.log(kappa)
+    for j in np.flatnonzero(np.array(GROUP) == 0):
+        ratio = (1 - LEVEL[j]) * kappa + LEVEL[j] * WIDE
+        var = ratio * world.shared.reward_square * world.features.unit[j] + world.features.arm_var[j] / len(USED)
+        found = found + stats.norm.logpdf(means[j], scale=np.sqrt(var))
+    return np.asarray(found)
+
+
+def test_a_spread_of_the_centre_gains_what_prior_and_centres_say(world: World) -> None:
+    """The common centre itself, and those of intercepts, say nothing of it."""
+    world.prior.centre_shape = RATIO_SHAPE
+    for before, after in ((0.3, 1.7), (5.0, 0.02)):
+        wanted = ratio_density(world, after) - ratio_density(world, before)
+        assert plain(common.gain_of_ratio)(world.arms, before, after) == pytest.approx(float(wanted))
+        world.features.centre[:] = 3.0
+        world.centres[:, 2] = 4.0
+        assert plain(common.gain_of_ratio)(world.arms, before, after) == pytest.approx(float(wanted))
+
+
+@pytest.mark.parametrize("bug", [False, True])
+def test_the_spread_of_the_centre_is_drawn_from_its_conditional(world: World, bug: bool) -> None:
+    """As quadrature has it; a prior scale that is half as large again is noticed."""
+    world.prior.centre_shape = RATIO_SHAPE
+    world.prior.centre_scale *= 1.5 if bug else 1.0
+    arms, rng, drawn = world.arms, np.random.default_rng(3), []
+    for _ in range(6000):
+        plain(common.draw_centre_ratio)(arms, rng)
+        drawn.append(np.log(world.centre_ratio.item(0)))
+    grid = np.linspace(-12.0, 15.0, 4000)
+    weights = np.exp(density := ratio_density(world, np.exp(grid)) - ratio_density(world, np.exp(grid)).max())
+    assert density[[0, -1]].max() < -15
+    mean = float(np.average(grid, weights=weights))
+    spread = float(np.sqrt(np.average((grid - mean) ** 2, weights=weights)))
+    batches = np.array(drawn).reshape(40, -1).mean(axis=1)
+    z = (batches.mean() - mean) / (batches.std(ddof=1) / np.sqrt(40))
+    assert abs(z) > 6 if bug else abs(z) < 3.5
+    assert bug or np.std(drawn) == pytest.approx(spread, rel=0.05)
+
+
+def test_a_spread_of_the_centre_far_beyond_its_bounds_is_refused(world: World) -> None:
+    world.prior.centre_shape = RATIO_SHAPE
+    for bound, step in ((1.5e-8, -1.0), (0.9e8, 1.0)):
+        world.centre_ratio[0] = bound
+        plain(common.draw_centre_ratio)(world.arms, Script(normals=[step] * 2))
+        assert world.centre_ratio[0] == bound
+
+
+def test_the_centre_of_slopes_is_as_wide_as_its_spread_and_that_of_levels_as_ever(world: World) -> None:
+    """A constant column holds the level of rewards as the intercept does, one far from 0 most of it."""
+    world.centre_ratio[0] = 0.2
+    S2, unit, features = world.shared.reward_square, world.features.unit, world.features
+    for mean, precision, level in ((0.0, 1.4, 0.0), (0.3, 1.4, LEVEL[0]), (3.0, 1.0, 0.9), (5.0, 0.0, 1.0)):
+        features.mean[0], features.precision[0] = mean, precision
+        wanted = (0.2 * (1 - level) + WIDE * level) * S2 * unit[0]
+        np.testing.assert_allclose(plain(common.prior_of_centre)(world.arms, 0), (0.0, wanted))
+    np.testing.assert_allclose(plain(common.prior_of_centre)(world.arms, 2), (world.shared.median, WIDE * S2))
 
 
 def test_all_intercepts_shift_together_as_rewards_and_median_ask(world: World) -> None:
@@ -192,8 +256,9 @@ def test_everything_shared_is_drawn_in_turn_and_only_what_is_learned() -> None:
 
 def test_without_an_intercept_or_locations_nothing_shifts_or_moves(world: World) -> None:
     world.prior.intercept = world.prior.location_shape = 0.0
+    assert world.prior.centre_shape == 0.0
     before = [slopes(world, 0, k).copy() for k in range(3)]
     plain(common.draw_shared)(world.arms, Script(normals=[0.3] * 99))
-    assert world.shared.location_var == 0.55
+    assert (world.shared.location_var, world.centre_ratio[0]) == (0.55, WIDE)
     for k in range(3):
         np.testing.assert_array_equal(slopes(world, 0, k), before[k])

@@ -25,6 +25,7 @@ SEATS: tuple[list[int], ...] = (
     [0, 0, 0],
 )  # component of every reward, by arm
 LABEL = np.roll(np.arange(CAPACITY), 2)  # of every slot, not in order
+CENTRE_RATIO = 3.1  # kappa, which is fixed and that of the intercept, too
 GROUP = [0, 0, 1]  # of every feature
 LOWER = np.tril_indices(D)
 WILD = (0.15, 0.5, gamma(1.3) / gamma(1.8), gamma(1.3) / gamma(0.5))  # share and shape, Gamma(a) / Gamma(a + 1/2), ...
@@ -55,6 +56,7 @@ class World(NamedTuple):
     hyper: Array
     columns: Array
     reservoir: Array
+    centre_ratio: Array
     hyperprior: Array
     data: tuple[Array, ...]
     known: tuple[tuple[Known, ...], ...]
@@ -74,9 +76,8 @@ class World(NamedTuple):
     @property
     def books(self) -> Books:
         """The arrays as a state keeps them."""
-        return Books(
-            self.tables, self.slots, self.sizes, self.centres, self.hyper, self.columns, self.reservoir, self.hyperprior
-        )
+        shared = self.hyper, self.columns, self.reservoir, self.centre_ratio, self.hyperprior
+        return Books(self.tables, self.slots, self.sizes, self.centres, *shared)
 
     @property
     def arms(self) -> Arms:
@@ -121,7 +122,7 @@ def make_world(shared: bool = True) -> World:
     tables, sizes = np.zeros((A, N_ROWS, CAPACITY)), np.zeros((A, 3), np.int64)
     centres, hyper, columns = rng.standard_normal((A, D, D + 2)), np.zeros(N_SHARED), np.zeros((N_FEATURES, D))
     model = (1.1, 1.2, 0.3, 0.4, 1.5, 1.6, 0.7, 0.8, 1.3, 1.7, 0.9, 3.1, 2.1, 2.2)
-    hyperprior = np.array([*model, shared, 1, 1, 0, 1.9, 0.6, 0, *WILD, 1])
+    hyperprior = np.array([*model, shared, 1, 1, 0, 1.9, 0.6, 0, *WILD, 1, 0, 0.7])
     common, features = plain(records.shared_of)(hyper), plain(records.features_of)(columns)
     common.arm_var[:], common.part_ratio[:] = (0.5, 0.8), (0.35, 0.25)
     common.noise_scale, common.concentration, common.reward_square, common.median = 0.45, 0.75, 1.44, 0.65
@@ -148,4 +149,5 @@ def make_world(shared: bool = True) -> World:
         data.append(rows)
         known.append(tuple(parts))
     slots = np.array([[LABEL, np.argsort(LABEL)]] * A)
-    return World(tables, slots, sizes, centres, hyper, columns, np.zeros(64), hyperprior, tuple(data), tuple(known))
+    arrays = tables, slots, sizes, centres, hyper, columns, np.zeros(64), np.array([CENTRE_RATIO]), hyperprior
+    return World(*arrays, tuple(data), tuple(known))

@@ -8,7 +8,8 @@ Slopes are group 0 and the intercept is group 1 of what comes in pairs.
 field                 prior                          what it is
 arm_var (lam2_g)      IG(shape_g, scale_g S2)        spread of the arms' centres:   L_j = lam2 u_j
 part_ratio (rho_g)    IG(shape_g, scale_g) or fixed  spread of an arm's components: R_j = rho L_j
-centre (c_j)          N(0 or m, centre_var S2 u_j)   centre of all
+centre (c_j)          N(0 or m, ratio_j S2 u_j)      centre of all
+centre_ratio (kappa)  IG(shape, scale) or fixed      ratio_j is kappa, or centre_var where a column holds the level
 noise_scale (b)       Gamma(shape, rate / S2)        s2_k ~ (1 - wild) IG(a, b) + wild IG(a', b)
 concentration (gamma) Gamma(shape, rate) or fixed    of every arm's seating
 location_var (tau)    IG(shape, scale) or fixed      spread of the components' locations (gating.py)
@@ -68,6 +69,8 @@ class Hyperprior(Protocol):
     bulk: float  # Gamma(a) / Gamma(a + 1/2)
     wild_bulk: float  # Gamma(a) / Gamma(a')
     thinning: float  # steps between draws of what the arms share
+    centre_shape: float  # 0: kappa is fixed
+    centre_scale: float
 
 
 class Features(NamedTuple):
@@ -96,6 +99,7 @@ class Books(NamedTuple):
     shared: Array
     features: Array  # (11, D)
     reservoir: Array  # a sample of past rewards of all arms
+    centre_ratio: Array  # (1,)
     hyperprior: Array
 
 
@@ -107,6 +111,7 @@ class Arms(NamedTuple):
     centres: Array
     shared: Shared
     features: Features
+    centre_ratio: Array
     prior: Hyperprior
 
 
@@ -190,7 +195,8 @@ def features_of(rows: Array) -> Features:
 def arms_of(books: Books) -> Arms:
     """The books, every number by its name."""
     shared, prior = shared_of(books.shared), hyperprior_of(books.hyperprior)
-    return Arms(books.components, books.sizes, books.centres, shared, features_of(books.features), prior)
+    features, ratio = features_of(books.features), books.centre_ratio
+    return Arms(books.components, books.sizes, books.centres, shared, features, ratio, prior)
 
 
 @expanded

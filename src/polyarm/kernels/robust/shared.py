@@ -12,6 +12,8 @@ from polyarm.types import Rng
 
 NO_SHARE = 1e-8  # variance of an arm's centre, as a share of its components', where arms have no centre of their own
 RHO_LOW, RHO_HIGH = 1e-6, 1e4  # keeps Q - QVQ to ten digits of the prior's information; no data reach these
+RATIO_STEPS, RATIO_WIDTH = 2, 1.5  # of a draw of kappa: steps, and the standard deviation of one
+RATIO_LOW, RATIO_HIGH = 1e-8, 1e8  # of kappa, which no rewards reach
 LAM_LOW, LAM_HIGH = 1e-12, 1e12  # of lam2 in units of S2, against overflow
 NOISE_LOW = 1e-6  # of s2 in units of S2 + lam2: with 10^6 rewards four digits remain to solve with
 WIDEST = 100.0  # of lam2 in units of S2, in that floor: or a wrong lam2 would keep the noise up, and itself
@@ -102,7 +104,52 @@ def draw_spreads(arms: Arms, rng: Rng) -> None:
 def prior_of_centre(arms: Arms, j: int) -> tuple[float, float]:
     """Mean and variance of c_j before any reward."""
     mean = arms.shared.median if group_of(j, n_features(arms), arms.prior) == 1 else 0.0
-    return mean, arms.prior.centre_var * arms.shared.reward_square * arms.features.unit[j]
+    return mean, width_of_centre(arms, j, arms.centre_ratio[0])
+
+
+@inlined
+def width_of_centre(arms: Arms, j: int, kappa: float) -> float:
+    """Variance of c_j before any reward: a constant, or a column far from 0, holds the level of rewards, no slope."""
+    features = arms.features
+    level = 1.0
+    if features.precision[j] > 0.0:
+        distance = features.mean[j] * features.mean[j] * features.precision[j]  # squared, in standard deviations
+        level = distance / (1.0 + distance)
+    ratio = kappa + (arms.prior.centre_var - kappa) * level
+    return ratio * arms.shared.reward_square * features.unit[j]
+
+
+@inlined
+def gain_of_ratio(arms: Arms, kappa: float, other: float) -> float:
+    """Log of how much more probable another kappa is on the scale of its logarithm, given the arms' centres.
+
+    With c integrated out the mean of n centres is N(0, W + lam2 u / n), W being the variance of c.
+    """
+    prior, D = arms.prior, n_features(arms)
+    gain = prior.centre_shape * math.log(kappa / other) + prior.centre_scale * (1.0 / kappa - 1.0 / other)
+    for j in range(D):
+        if group_of(j, D, prior) == 1:
+            continue
+        total, count = 0.0, 0.0
+        for arm in range(arms.components.shape[0]):
+            if arms.sizes[arm, K_USED] > 0:
+                total += arms.centres[arm, j, D + 1]
+                count += 1.0
+        if count > 0.0:
+            square, spread = (total / count) ** 2, arms.features.arm_var[j] / count
+            before, after = width_of_centre(arms, j, kappa) + spread, width_of_centre(arms, j, other) + spread
+            gain += 0.5 * (math.log(before / after) + square / before - square / after)
+    return gain
+
+
+@no_refcount
+def draw_centre_ratio(arms: Arms, rng: Rng) -> None:
+    """Draw kappa given the arms' centres and not c, which would hold on to it: Metropolis steps over its logarithm."""
+    for _ in range(RATIO_STEPS):
+        kappa = arms.centre_ratio[0]
+        other = kappa * math.exp(RATIO_WIDTH * rng.standard_normal())
+        if RATIO_LOW < other < RATIO_HIGH and math.log(1.0 - rng.random()) < gain_of_ratio(arms, kappa, other):
+            arms.centre_ratio[0] = other
 
 
 @no_refcount
@@ -190,6 +237,8 @@ def draw_shared(arms: Arms, rng: Rng) -> None:
     if prior.learned > 0.0:
         draw_spreads(arms, rng)
         set_variances(arms.shared, arms.features, prior)
+        if prior.centre_shape > 0.0:
+            draw_centre_ratio(arms, rng)
         draw_common_centre(arms, rng)
         if prior.intercept > 0.0:
             shift_intercepts(arms, rng)
