@@ -327,7 +327,7 @@ def test_a_wrong_prior_rate_of_the_noise_is_noticed() -> None:
 
 def test_a_wrong_prior_of_the_common_centre_is_noticed() -> None:
     joint, rng = joint_problem(), np.random.default_rng(36)
-    plain(hyperprior_of)(joint.engine._hyperprior).centre_scale *= 1.3
+    plain(hyperprior_of)(joint.engine._hyperprior).centre_scale *= 1.5
     scores = z_scores(backwards(joint, 2000, rng), forwards(12_000))
     assert np.abs(scores).max() > 6
 

@@ -113,7 +113,7 @@ def common_ranks(draw: Callable[..., Array], runs: int, seed: int) -> IntArray:
         4, 2, arm_shape=(5.0, 5.0), arm_scale=(0.5, 0.5), part_shape=(5.0, 5.0), part_scale=(2.0, 2.0)
     )
     model = replace(model, noise_shape=3.0, noise_rate_shape=4.0, noise_rate=4.0, wild_share=0.0)
-    model = replace(model, place_shape=0.0, place_scale=0.0, centre_shape=5.0, centre_scale=15.0)
+    model = replace(model, place_shape=0.0, place_scale=0.0, centre_shape=5.0, centre_scale=120.0)
     engine, rng = RobustEngine(model, 20, 10, fixed_units=True), np.random.default_rng(seed)
     found = []
     for _ in range(runs):
@@ -156,7 +156,7 @@ def each_arm_by_itself(arms: Any, x: Array, common: Any, h: Array, view: predict
 
 @pytest.mark.parametrize(
     ("planted", "caught", "runs"),
-    [({"in_common": nothing_in_common}, 1, 200), ({"fill_draws": each_arm_by_itself}, 2, 600)],
+    [({"in_common": nothing_in_common}, 1, 400), ({"fill_draws": each_arm_by_itself}, 2, 600)],
     ids=["no spread", "no joint draw"],
 )
 def test_a_wrong_common_centre_is_noticed(planted: dict[str, Any], caught: int, runs: int) -> None:

@@ -40,8 +40,9 @@ class RobustMixture:
     y ~ N(x'w_k, s2_k),  w_k ~ N(w0, rho L),  w0 ~ N(c, L),  c ~ N(0, kappa I),  L = diag(lam2),
     s2_k ~ IG(noise_shape, b), or with probability wild_share IG(wild_shape, b): outliers of any size
     with lam2 ~ IG(arm_shape, arm_scale), rho ~ IG(part_shape, part_scale) or fixed at part_ratio where part_shape is 0,
-    kappa ~ IG(centre_shape, centre_scale), or fixed at centre_var where centre_shape is 0 or arms have no centre w0;
-    for the intercept, and as far as a column is far from 0 (its mean's share in its mean square), centre_var instead,
+    kappa ~ IG(centre_shape, centre_scale lam2) with lam2 of the slopes, or fixed at centre_var where centre_shape is 0
+    or arms have no centre w0; for the intercept, and as far as a column is far from 0 (its mean's share in its mean
+    square), centre_var instead,
     b ~ Gamma(noise_rate_shape, noise_rate), concentration ~ Gamma(*concentration_prior) or fixed where that is None.
     A pair holds the value for the slopes and for the intercept, which is a trailing 1 in x.
     Weights depend on the context: where component k is in charge, contexts in standard units are N(m_k, I) with
@@ -131,7 +132,7 @@ class RobustMixture:
                 ratio[g] = self.part_scale[g] / rng.standard_gamma(self.part_shape[g])
         kappa = self.centre_var
         if self.learns_centre_ratio:
-            kappa = self.centre_scale / rng.standard_gamma(self.centre_shape)
+            kappa = self.centre_scale * float(arm_var[0]) / rng.standard_gamma(self.centre_shape)
         centre = np.sqrt(self.by_feature(np.array([kappa, self.centre_var]))) * rng.standard_normal(self.n_features)
         scale = rng.standard_gamma(self.noise_rate_shape) / self.noise_rate
         prior = self.concentration_prior

@@ -201,14 +201,20 @@ def test_only_components_beyond_the_limit_are_outlying_and_none_falls_below_the_
 def target(world: World) -> float:
     arms, room = parts_of(world)
     plain(common.set_variances)(world.shared, world.features, world.prior)
-    return float(plain(evidence.evidence)(arms, room.solver) + plain(evidence.log_prior)(world.shared, world.prior))
+    known = plain(evidence.evidence)(arms, room.solver) + plain(evidence.log_prior)(world.shared, world.prior)
+    if world.prior.centre_shape > 0:  # kappa ~ IG(shape, scale lam2 / S2)
+        scale = world.prior.centre_scale * world.shared.arm_var[0] / world.shared.reward_square
+        known += stats.invgamma.logpdf(world.centre_ratio[0], world.prior.centre_shape, scale=scale)
+    return float(known)
 
 
+@pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize(("which", "normal"), [(LAM, 0.8), (LAM + 1, -0.7), (RHO, 1.4), (RHO + 1, -2.0), (NOISE, 0.5)])
-def test_a_proposal_is_taken_with_metropolis_probability(which: int, normal: float) -> None:
+def test_a_proposal_is_taken_with_metropolis_probability(which: int, normal: float, learned: bool) -> None:
     """Step exp(0.3 10^u z); taken where log(1 - uniform) is below the change of evidence and prior."""
     factor = math.exp(0.3 * 10**0.25 * normal)
     changed = make_world()
+    changed.prior.centre_shape = 1.4 * learned
     before = target(changed)
     changed.hyper[which] *= factor
     if which == NOISE:
@@ -216,6 +222,7 @@ def test_a_proposal_is_taken_with_metropolis_probability(which: int, normal: flo
     gain = target(changed) - before
     for shift, taken in ((-1e-6, True), (1e-6, False)):
         world = make_world()
+        world.prior.centre_shape = 1.4 * learned
         log_uniform = min(gain + shift, -1e-12)
         uniforms = [0.5, 0.25] + ([0.9] if which < NOISE else []) + [-math.expm1(log_uniform)]
         script = Script(uniforms=uniforms + [0.5, 0.25] * 9, normals=[normal, 0.0, 0.0])

@@ -7,8 +7,9 @@ from scipy import stats
 from polyarm.kernels._jit import plain
 from polyarm.kernels.robust import shared as common
 from polyarm.types import Array
-from tests.kernels.robust.world import GROUP, SEATS, W_ROW, WILD, D, World, make_world, rows_of
+from tests.kernels.robust.world import CENTRE_RATIO, GROUP, SEATS, W_ROW, WILD, D, World, make_world, rows_of
 from tests.kernels.script import Script
+from tests.statistics.mutants import mutant
 
 LAM_SHAPE, LAM_SCALE, RHO_SHAPE, RHO_SCALE = [1.1, 1.2], [0.3, 0.4], [1.5, 1.6], [0.7, 0.8]  # of the hand-made world
 NOISE_SHAPE, RATE_SHAPE, RATE, WIDE, GAMMA_SHAPE, GAMMA_RATE = 1.3, 1.7, 0.9, 3.1, 2.1, 2.2
@@ -84,6 +85,39 @@ def test_spreads_stay_within_bounds_and_a_fixed_ratio_stays(world: World) -> Non
     np.testing.assert_allclose([*world.shared.arm_var, world.shared.part_ratio[1]], [1e12 * S2, 1e12 * S2, 1e4])
 
 
+def test_the_density_of_the_centres_spread_given_that_of_slopes(world: World) -> None:
+    """kappa ~ IG(shape, scale lam2 / S2), and nothing where kappa is fixed."""
+    assert plain(common.ratio_given)(2.0, world.arms) == 0.0
+    world.prior.centre_shape = RATIO_SHAPE
+    S2 = world.shared.reward_square
+    wanted = [stats.invgamma.logpdf(CENTRE_RATIO, RATIO_SHAPE, scale=RATIO_SCALE * lam2 / S2) for lam2 in (0.3, 2.0)]
+    found = [plain(common.ratio_given)(lam2, world.arms) for lam2 in (0.3, 2.0)]
+    assert found[1] - found[0] == pytest.approx(wanted[1] - wanted[0])
+
+
+@pytest.mark.parametrize("bug", [False, True])
+def test_the_spread_of_slopes_is_drawn_given_that_of_their_centre(world: World, bug: bool) -> None:
+    """IG times the density of kappa, as quadrature has it; without that density a bug is noticed."""
+    spreads = mutant(common.draw_spreads, {"ratio_given": lambda lam2, arms: 0.0} if bug else {})
+    asked, rho, rng = Script(gammas=[1.0]), world.shared.part_ratio.copy(), np.random.default_rng(5)
+    plain(common.draw_spreads)(world.arms, asked)
+    shape, scale, drawn = asked.asked[0][0], world.shared.arm_var[0], []  # of that IG
+    world.shared.part_ratio[:], world.prior.centre_shape, world.centre_ratio[0] = rho, RATIO_SHAPE, 1.0
+    for _ in range(6000):
+        spreads(world.arms, rng)
+        drawn.append(np.log(world.shared.arm_var[0]))
+        world.shared.part_ratio[:] = rho
+    grid = np.linspace(-6.0, 6.0, 4000)
+    ratio = RATIO_SCALE * np.exp(grid) / world.shared.reward_square
+    density = stats.invgamma.logpdf(np.exp(grid), shape, scale=scale) + grid
+    density += stats.invgamma.logpdf(1.0, RATIO_SHAPE, scale=ratio)
+    weights = np.exp(density - density.max())
+    mean = float(np.average(grid, weights=weights))
+    batches = np.array(drawn).reshape(40, -1).mean(axis=1)
+    z = (batches.mean() - mean) / (batches.std(ddof=1) / np.sqrt(40))
+    assert abs(z) > 6 if bug else abs(z) < 3.5
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_common_centre_lies_between_its_prior_and_the_arms(shared: bool) -> None:
     """N(0 or the median, wide S2 u) times the arms' centres, or the components' slopes where arms have no centre."""
@@ -105,7 +139,8 @@ def test_the_common_centre_lies_between_its_prior_and_the_arms(shared: bool) -> 
 def ratio_density(world: World, kappa: float | Array) -> Array:
     """Log density of log kappa given the means of the arms' centres, by SciPy."""
     means = world.centres[list(USED)][:, :, D + 1].mean(axis=0)
-    found = stats.invgamma.logpdf(kappa, RATIO_SHAPE, scale=RATIO_SCALE) + np.log(kappa)
+    scale = RATIO_SCALE * world.shared.arm_var[0] / world.shared.reward_square
+    found = stats.invgamma.logpdf(kappa, RATIO_SHAPE, scale=scale) + np.log(kappa)
     for j in np.flatnonzero(np.array(GROUP) == 0):
         ratio = (1 - LEVEL[j]) * kappa + LEVEL[j] * WIDE
         var = ratio * world.shared.reward_square * world.features.unit[j] + world.features.arm_var[j] / len(USED)

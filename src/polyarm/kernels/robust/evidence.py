@@ -24,7 +24,16 @@ from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.centre import find_centre
 from polyarm.kernels.robust.component import COUNT, SYY, VAR, sxx_row, sxy_row
 from polyarm.kernels.robust.records import Arms, Features, Hyperprior, Room, Shared, Solver
-from polyarm.kernels.robust.shared import LAM_HIGH, LAM_LOW, RHO_HIGH, RHO_LOW, least_noise, set_variances, tail
+from polyarm.kernels.robust.shared import (
+    LAM_HIGH,
+    LAM_LOW,
+    RHO_HIGH,
+    RHO_LOW,
+    least_noise,
+    ratio_given,
+    set_variances,
+    tail,
+)
 from polyarm.kernels.robust.solving import information, solve_some, solve_wide
 from polyarm.types import Array, Rng
 
@@ -161,6 +170,13 @@ def log_prior(shared: Shared, prior: Hyperprior) -> float:
 
 
 @inlined
+def log_density(arms: Arms, solver: Solver) -> float:
+    """Log density of all rewards and of the logarithms of all scales, up to a constant."""
+    shared, prior = arms.shared, arms.prior
+    return evidence(arms, solver) + log_prior(shared, prior) + ratio_given(shared.arm_var[0], arms)
+
+
+@inlined
 def multiply(arms: Arms, which: int, factor: float) -> bool:
     """Multiply one scale; tell whether it stays within its bounds."""
     shared = arms.shared
@@ -230,7 +246,7 @@ def propose_scales(arms: Arms, first: int, last: int, room: Room, rng: Rng) -> b
     Scales are drawn from first to last - 1, steps have sd 0.3 to 3.  U and V are left out of date.
     """
     shared, features, prior = arms.shared, arms.features, arms.prior
-    before = evidence(arms, room.solver) + log_prior(shared, prior)
+    before = log_density(arms, room.solver)
     taken = False
     for _ in range(PROPOSALS):
         which = first + int((last - first) * rng.random())
@@ -241,7 +257,7 @@ def propose_scales(arms: Arms, first: int, last: int, room: Room, rng: Rng) -> b
         gain, after = redraw_outlying(arms, room, rng) if jointly else 0.0, -math.inf
         if multiply(arms, which, factor) and gain > -math.inf:
             set_variances(shared, features, prior)
-            after = evidence(arms, room.solver) + log_prior(shared, prior)
+            after = log_density(arms, room.solver)
         if math.log(1.0 - rng.random()) < after - before + gain:
             before, taken = after, True
         else:

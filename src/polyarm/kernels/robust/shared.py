@@ -71,6 +71,16 @@ def draw_shape(ratio: float, prior: Hyperprior, rng: Rng) -> float:
     return float(prior.noise_shape)
 
 
+@inlined
+def ratio_given(lam2: float, arms: Arms) -> float:
+    """Log density of kappa given the spread of the arms' slopes, up to a constant."""
+    prior = arms.prior
+    if prior.centre_shape == 0.0:
+        return 0.0
+    scale = lam2 / arms.shared.reward_square
+    return float(prior.centre_shape * math.log(scale) - prior.centre_scale * scale / arms.centre_ratio[0])
+
+
 @no_refcount
 def draw_spreads(arms: Arms, rng: Rng) -> None:
     """Draw lam2 and rho of both groups given every centre and every component's slopes."""
@@ -93,7 +103,10 @@ def draw_spreads(arms: Arms, rng: Rng) -> None:
         rho = shared.part_ratio[g] if centred else 1.0
         shape = prior.arm_shape[g] + 0.5 * (n_among + n_within)
         scale = prior.arm_scale[g] * S2 + 0.5 * (among + within / rho)
-        shared.arm_var[g] = min(max(draw_inverse_gamma(shape, scale, rng), LAM_LOW * S2), LAM_HIGH * S2)
+        lam2 = min(max(draw_inverse_gamma(shape, scale, rng), LAM_LOW * S2), LAM_HIGH * S2)
+        gain = ratio_given(lam2, arms) - ratio_given(shared.arm_var[g], arms) if g == 0 else 0.0
+        if gain >= 0.0 or math.log(1.0 - rng.random()) < gain:
+            shared.arm_var[g] = lam2
         if centred and prior.part_shape[g] > 0.0:
             shape = prior.part_shape[g] + 0.5 * n_within
             scale = prior.part_scale[g] + 0.5 * within / shared.arm_var[g]
@@ -126,7 +139,8 @@ def gain_of_ratio(arms: Arms, kappa: float, other: float) -> float:
     With c integrated out the mean of n centres is N(0, W + lam2 u / n), W being the variance of c.
     """
     prior, D = arms.prior, n_features(arms)
-    gain = prior.centre_shape * math.log(kappa / other) + prior.centre_scale * (1.0 / kappa - 1.0 / other)
+    scale = prior.centre_scale * arms.shared.arm_var[0] / arms.shared.reward_square
+    gain = prior.centre_shape * math.log(kappa / other) + scale * (1.0 / kappa - 1.0 / other)
     for j in range(D):
         if group_of(j, D, prior) == 1:
             continue
