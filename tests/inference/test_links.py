@@ -86,7 +86,7 @@ def test_a_random_sequence_is_on_no_grid() -> None:
 @pytest.mark.parametrize("leaves", [0.5, -1.0, 1e6])
 def test_the_first_reward_off_the_grid_ends_it_for_good(leaves: float) -> None:
     kinds = engine()
-    y, x = counts(120, 1, level=8.0)
+    y, x = counts(120, 1, level=20.0)
     state = fed(kinds, y, x)
     assert is_on(state.links)
     off = fed(kinds, np.array([0.25 if leaves == 0.5 else leaves, 3.141592653]), x[:2], 1, copied(state))

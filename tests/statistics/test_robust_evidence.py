@@ -81,6 +81,9 @@ def density_of_log(engine: RobustEngine, state: RobustState, which: int, log_val
             prior = stats.gamma.logpdf(value, engine.model.noise_rate_shape, scale=1 / engine.model.noise_rate)
         elif which < RHO:
             prior = stats.invgamma.logpdf(value, hyperprior.arm_shape[which], scale=hyperprior.arm_scale[which])
+            if which == LAM:  # the spread of the common centre is thought to be about as large
+                scale = hyperprior.centre_scale * value
+                prior += stats.invgamma.logpdf(state.centre_ratio[0], hyperprior.centre_shape, scale=scale)
         else:
             prior = stats.invgamma.logpdf(
                 value, hyperprior.part_shape[which - RHO], scale=hyperprior.part_scale[which - RHO]
