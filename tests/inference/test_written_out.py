@@ -152,10 +152,8 @@ def test_every_setting_of_the_robust_model_has_its_place(intercept: bool, fixed_
     flags = (hyperprior.shared_centre, hyperprior.learned, hyperprior.intercept, hyperprior.fixed_units)
     assert flags == (not intercept, intercept, intercept, fixed_units)
     assert (hyperprior.location_shape, hyperprior.location_scale, hyperprior.window) == (3.1 * intercept, 3.2, 24.0)
-    assert (hyperprior.centre_shape, hyperprior.centre_scale) == (
-        0.0,
-        3.4,
-    )  # nothing is learned, or arms have no centre
+    assert hyperprior.centre_shape == 0.0  # nothing is learned, or arms have no centre
+    assert hyperprior.centre_scale == 3.4
     assert hyperprior.bulk == pytest.approx(math.gamma(2.3) / math.gamma(2.8))
     assert hyperprior.wild_bulk == pytest.approx(math.gamma(2.3) / math.gamma(2.7))
     kappa: Any = plain(records.hyperprior_of)(hyperprior_of(RobustMixture(2, 2, centre_shape=3.3), False))

@@ -9,7 +9,7 @@ field                 prior                          what it is
 arm_var (lam2_g)      IG(shape_g, scale_g S2)        spread of the arms' centres:   L_j = lam2 u_j
 part_ratio (rho_g)    IG(shape_g, scale_g) or fixed  spread of an arm's components: R_j = rho L_j
 centre (c_j)          N(0 or m, ratio_j S2 u_j)      centre of all
-centre_ratio (kappa)  IG(shape, scale lam2_0 / S2)   or fixed; ratio_j, or centre_var in columns that hold the level
+centre_ratio (kappa)  IG(shape, scale lam2_0 / S2)   ratio_j, or fixed; in columns that hold the level centre_var
 noise_scale (b)       Gamma(shape, rate / S2)        s2_k ~ (1 - wild) IG(a, b) + wild IG(a', b)
 concentration (gamma) Gamma(shape, rate) or fixed    of every arm's seating
 location_var (tau)    IG(shape, scale) or fixed      spread of the components' locations (gating.py)

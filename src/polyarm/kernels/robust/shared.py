@@ -133,6 +133,28 @@ def width_of_centre(arms: Arms, j: int, kappa: float) -> float:
 
 
 @inlined
+def sum_of_centres(arms: Arms, j: int) -> tuple[float, float]:
+    """Sum of entry j of the centres of arms with rewards, and their number."""
+    total, count, D = 0.0, 0.0, n_features(arms)
+    for arm in range(arms.components.shape[0]):
+        if arms.sizes[arm, K_USED] > 0:
+            total += arms.centres[arm, j, D + 1]
+            count += 1.0
+    return total, count
+
+
+@inlined
+def sum_of_slopes(arms: Arms, j: int) -> tuple[float, float]:
+    """Sum of slope j of all components of all arms, and their number."""
+    total, count, D = 0.0, 0.0, n_features(arms)
+    for arm in range(arms.components.shape[0]):
+        for k in range(arms.sizes[arm, K_USED]):
+            total += arms.components[arm, w_row(D) + j, k]
+            count += 1.0
+    return total, count
+
+
+@inlined
 def gain_of_ratio(arms: Arms, kappa: float, other: float) -> float:
     """Log of how much more probable another kappa is on the scale of its logarithm, given the arms' centres.
 
@@ -144,11 +166,7 @@ def gain_of_ratio(arms: Arms, kappa: float, other: float) -> float:
     for j in range(D):
         if group_of(j, D, prior) == 1:
             continue
-        total, count = 0.0, 0.0
-        for arm in range(arms.components.shape[0]):
-            if arms.sizes[arm, K_USED] > 0:
-                total += arms.centres[arm, j, D + 1]
-                count += 1.0
+        total, count = sum_of_centres(arms, j)
         if count > 0.0:
             square, spread = (total / count) ** 2, arms.features.arm_var[j] / count
             before, after = width_of_centre(arms, j, kappa) + spread, width_of_centre(arms, j, other) + spread
@@ -172,17 +190,7 @@ def draw_common_centre(arms: Arms, rng: Rng) -> None:
     features, D, centred = arms.features, n_features(arms), arms.prior.shared_centre > 0.0
     for j in range(D):
         spread = features.arm_var[j] if centred else features.part_var[j]
-        total, count = 0.0, 0.0
-        for arm in range(arms.components.shape[0]):
-            if arms.sizes[arm, K_USED] == 0:
-                continue
-            if centred:
-                total += arms.centres[arm, j, D + 1]
-                count += 1.0
-            else:
-                for k in range(arms.sizes[arm, K_USED]):
-                    total += arms.components[arm, w_row(D) + j, k]
-                    count += 1.0
+        total, count = sum_of_centres(arms, j) if centred else sum_of_slopes(arms, j)
         expected, width = prior_of_centre(arms, j)
         precision = 1.0 / width + count / spread
         mean = (expected / width + total / spread) / precision

@@ -291,7 +291,7 @@ def moved(w: Array, shift: Array) -> float:
 
 @kernel
 def begin_again(books: Books, rho: Array) -> None:
-    """Put all that is drawn back to the middle of its prior in the unit of now; only the seating stays.
+    """Put all that is drawn back to the middle of its prior in the unit of now; only the seating and kappa stay.
 
     A component's noise variance is what it would be around the median: slopes come later.
     """
