@@ -16,6 +16,7 @@ from polyarm.kernels.linalg.triangle import WIDE
 from polyarm.kernels.robust import predict, update
 from polyarm.kernels.robust.component import COUNT, MEAN, SYY, VAR, sxx_row, sxy_row
 from polyarm.kernels.robust.records import arms_of
+from polyarm.kernels.robust.shared import RATIO_HIGH, RATIO_LOW
 from polyarm.kernels.robust.update import ADD, DEEP, DONE, MANY, UNITS, Reward
 from polyarm.models import RobustMixture
 from polyarm.policies import InformationDirected, OptimisticSampling
@@ -499,3 +500,14 @@ def test_another_round_draws_what_the_arms_share_for_every_arm(dim: int) -> None
     again = engine.refresh(copied(state), np.random.default_rng(0))
     np.testing.assert_array_equal(again.hyper, alone.hyper)
     np.testing.assert_array_equal(again.tables, alone.tables)
+
+
+@pytest.mark.parametrize(("shape", "scale"), [(0.5, 1e300), (1e-300, 1e300), (0.5, 5e-324), (1e300, 0.5)])
+def test_any_prior_of_the_common_centre_leaves_every_number_finite(shape: float, scale: float) -> None:
+    """A spread that begins beyond its bounds would stay there."""
+    engine = RobustEngine(RobustMixture(2, 2, centre_shape=shape, centre_scale=scale))
+    assert RATIO_LOW <= engine.init().centre_ratio.item() <= RATIO_HIGH
+    state = played(engine, 60)
+    state.require_sound()
+    assert RATIO_LOW <= state.centre_ratio.item() <= RATIO_HIGH
+    assert np.isfinite(engine.moments(state, np.ones(2))).all()

@@ -44,7 +44,7 @@ from polyarm.kernels.robust.records import (
     features_of,
     shared_of,
 )
-from polyarm.kernels.robust.shared import set_variances
+from polyarm.kernels.robust.shared import RATIO_HIGH, RATIO_LOW, set_variances
 from polyarm.kernels.robust.units import BEGIN_AGAIN, REFUSED, RESERVOIR
 from polyarm.kernels.robust.update import ADD, DONE, FAILED, MOVE_HERE, UNITS, Reward
 from polyarm.models import Objective, StudentMixture
@@ -199,7 +199,9 @@ class RobustEngine:
         features.unit[:] = 1.0
         features.precision[: self.context_dim] = float(self.fixed_units)
         plain(set_variances)(shared, features, plain(records.hyperprior_of)(self._hyperprior))
-        ratio = model.centre_scale / model.centre_shape if model.learns_centre_ratio else model.centre_var
+        ratio = model.centre_var
+        if model.learns_centre_ratio:
+            ratio = min(max(model.centre_scale / model.centre_shape, RATIO_LOW), RATIO_HIGH)
         centres = np.zeros((n, D, D + 2))
         centres[:, range(D), range(D)] = np.sqrt(1 / features.arm_var)  # no reward has told of a centre
         return RobustState(
