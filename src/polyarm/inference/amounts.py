@@ -72,9 +72,9 @@ class AmountState(NamedTuple):
         return {"data": (0,)}
 
     @staticmethod
-    def added_fields() -> tuple[str, ...]:
-        """Fields that earlier versions did not have; after these came one of `KindsState` and one of `RobustState`."""
-        return ("density_weights", "other_chains of a KindsState", "centre_ratio of a RobustState")
+    def added_fields() -> dict[str, int]:
+        """Fields that earlier layouts of states did not have."""
+        return {"density_weights": 3}
 
 
 def is_on(state: AmountState) -> bool:

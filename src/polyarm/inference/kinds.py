@@ -98,9 +98,9 @@ class KindsState(NamedTuple):
         return {"data": (0, 1), "values": (0,)}
 
     @staticmethod
-    def added_fields() -> tuple[str, ...]:
-        """Fields that earlier versions did not have; after these came one of `amounts`."""
-        return ("links", "amounts", "amounts.density_weights", "other_chains", "rest.centre_ratio")
+    def added_fields() -> dict[str, int]:
+        """Fields that earlier layouts of states did not have."""
+        return {"links": 1, "amounts": 2, "other_chains": 4}
 
 
 def is_plain(state: KindsState) -> bool:

@@ -98,9 +98,9 @@ class RobustState(NamedTuple):
         return {"tables": (2,), "labels": (2,), "data": (0,), "seats": (0,)}
 
     @staticmethod
-    def added_fields() -> tuple[str, ...]:
-        """Fields that earlier versions did not have."""
-        return ("centre_ratio",)
+    def added_fields() -> dict[str, int]:
+        """Fields that earlier layouts of states did not have."""
+        return {"centre_ratio": 5}
 
 
 def hyperprior_of(model: RobustMixture, fixed_units: bool, half_life: float | None = None, thinning: int = 1) -> Array:

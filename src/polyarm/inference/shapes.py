@@ -7,23 +7,25 @@ from typing import Any
 import numpy as np
 
 MADE_WITH = "made_with"  # the field that says with what settings a state was made; it is no part of its numbers
+LAYOUT = 5  # of states; every change that added fields made it one more
 
 
 def added_to(state: Any, earlier: int) -> tuple[str, ...]:
-    """The latest so many fields that states of earlier versions do not have: a state class names all of them, in the
-    order in which they came, by a static method `added_fields`.
+    """Fields that the latest so many layouts brought: a state class names its own, each with the layout that it came
+    with, by a static method `added_fields`.
 
     A file without them is read as one that has what a fresh state has there.
     """
-    names: tuple[str, ...] = getattr(state, "added_fields", tuple)()
-    return names[max(len(names) - earlier, 0) :]
+    added: dict[str, int] = getattr(state, "added_fields", dict)()
+    return tuple(name for name, layout in added.items() if layout > LAYOUT - earlier)
 
 
 def n_added(state: Any) -> int:
-    """The largest number of such fields in any part of a state."""
+    """How many layouts ago no part of a state had fields that came later."""
     if not isinstance(state, (tuple, list)):
         return 0
-    return max([len(added_to(state, len(state))), *(n_added(value) for value in state)])
+    added: dict[str, int] = getattr(state, "added_fields", dict)()
+    return max([0, *(LAYOUT - layout + 1 for layout in added.values()), *(n_added(value) for value in state)])
 
 
 @cache
@@ -37,7 +39,7 @@ def shape_of(state: Any, growing: Collection[int] = (), earlier: int = 0) -> Any
 
     A state class whose arrays grow with the data names their growing axes by a static method `growing_axes`, as
     {"data": (0,)}; a growing axis is written as None, every other one is fixed by the policy's settings.  With
-    `earlier`, the shape that a state had before the latest so many fields were added.
+    `earlier`, the shape that a state had so many layouts ago.
     """
     if isinstance(state, (tuple, list)):
         axes: dict[str, tuple[int, ...]] = getattr(state, "growing_axes", dict)()
