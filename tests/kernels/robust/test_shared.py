@@ -182,6 +182,20 @@ def test_the_spread_of_the_centre_is_drawn_from_its_conditional(world: World, bu
     assert bug or np.std(drawn) == pytest.approx(spread, rel=0.05)
 
 
+def test_the_common_centre_is_drawn_given_its_new_spread(world: World) -> None:
+    """Drawn without c, a spread and an old c would not belong together."""
+    world.prior.centre_shape = RATIO_SHAPE
+    rng = Script(normals=[0.3] * 99, gammas=[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], uniforms=[1.0 - 1e-9] * 99)  # takes steps
+    plain(common.draw_shared)(world.arms, rng)
+    assert world.centre_ratio[0] == pytest.approx(CENTRE_RATIO * np.exp(2 * 1.5 * 0.3))
+    for j in np.flatnonzero(np.array(GROUP) == 0):
+        mean, width = plain(common.prior_of_centre)(world.arms, j)
+        precision = 1 / width + len(USED) / world.features.arm_var[j]
+        total = world.centres[list(USED), j, D + 1].sum() / world.features.arm_var[j]
+        wanted = (mean / width + total) / precision + 0.3 / np.sqrt(precision)
+        assert world.features.centre[j] == pytest.approx(wanted)
+
+
 def test_a_spread_of_the_centre_far_beyond_its_bounds_is_refused(world: World) -> None:
     world.prior.centre_shape = RATIO_SHAPE
     for bound, step in ((1.5e-8, -1.0), (0.9e8, 1.0)):
