@@ -359,6 +359,7 @@ BROKEN: dict[str, Any] = {
     "dispersions": lambda links: links.dispersions.__setitem__(0, 0.7),
     "grid": lambda links: links.models.grid.__setitem__(STEP, 0.0),
     "cells": lambda links: links.models.grid.__setitem__(STEP, 1e-6),
+    "models alive": lambda links: links.models.grid.__setitem__(ALIVE + MARKS, -1e300),
     "rising": lambda links: links.models.cuts.__setitem__(0, 40.0),
     "variances": lambda links: links.models.guess.__setitem__((0, 1, 0), 0.0),
     "diagonals": lambda links: links.models.fits.__setitem__((0, 0, 0, 0), 0.0),

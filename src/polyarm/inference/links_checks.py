@@ -50,7 +50,9 @@ def require_models(state: "LinkState") -> None:
     low, high, step = (float(links.grid[i]) for i in (LOWEST, HIGHEST, STEP))
     require(links.grid[STATUS] == 0.0 and step > 0.0, "state.links.grid", "on with a step above 0", links.grid)
     require(0.0 <= (high - low) / step <= CELLS + 1, "cells of state.links.grid", f"0 to {CELLS}", (high - low) / step)
-    alive = links.grid[ALIVE:] > 0
+    flags = links.grid[ALIVE:]
+    require(bool(np.isin(flags, (0.0, 1.0)).all()), "models alive in state.links.grid", "0 or 1 each", flags)
+    alive = flags > 0
     require(bool((alive | (state.weights[1:] == 0)).all()), "state.weights", "0 where a model is none", state.weights)
     if alive[MARKS]:
         require(

@@ -188,7 +188,7 @@ def test_the_common_centre_is_drawn_given_its_new_spread(world: World) -> None:
     rng = Script(normals=[0.3] * 99, gammas=[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], uniforms=[1.0 - 1e-9] * 99)  # takes steps
     plain(common.draw_shared)(world.arms, rng)
     assert world.centre_ratio[0] == pytest.approx(CENTRE_RATIO * np.exp(2 * 1.5 * 0.3))
-    for j in np.flatnonzero(np.array(GROUP) == 0):
+    for j in np.flatnonzero(np.array(GROUP) == 0).tolist():
         mean, width = plain(common.prior_of_centre)(world.arms, j)
         precision = 1 / width + len(USED) / world.features.arm_var[j]
         total = world.centres[list(USED), j, D + 1].sum() / world.features.arm_var[j]
