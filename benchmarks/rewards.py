@@ -347,6 +347,11 @@ def least(policies: dict[str, Runs], names: Iterable[str]) -> str | None:
     return min(run, key=lambda name: float(policies[name].values.mean())) if run else None
 
 
+def told(runs: Runs, ours: Runs) -> str:
+    """Mean regret, and the number of runs where it is another than ours: such a study was stopped on its way."""
+    return runs.mean if len(runs.regret) == len(ours.regret) else f"{runs.mean} (R = {len(runs.regret)})"
+
+
 def overview(found: dict[str, dict[str, Runs]]) -> None:
     """Means of every family: ours, the best specialist under each rule, linear models."""
     heads = ("scenario", "R", "ours", "specialist, Thompson", "specialist, information", "ratio to it (95 % CI)")
@@ -358,10 +363,10 @@ def overview(found: dict[str, dict[str, Runs]]) -> None:
         ours, cells = policies[OURS], []
         for family in (plan.specialists, plan.informed):
             best = least(policies, family)
-            cells.append(f"{policies[best].mean} (`{best}`)" if best else "-")
+            cells.append(f"{told(policies[best], ours)} (`{best}`)" if best else "-")
         rival = least(policies, plan.informed)
         cells.append(ratio(ours, policies[rival]) if rival else "-")
-        cells += [policies[p].mean if p in policies else "-" for p in LINEAR]
+        cells += [told(policies[p], ours) if p in policies else "-" for p in LINEAR]
         rows.append((name, str(len(ours.regret)), f"**{ours.mean}**", *cells))
     print("### Mean regret ± standard error\n")
     table((*heads, *LINEAR_HEADS), rows)
