@@ -37,6 +37,12 @@ class CountsEngine(KindsEngine):
     family = "counts"
 
 
+class WindfallsEngine(KindsEngine):
+    """The same, fed with rewards that are far larger than others now and then."""
+
+    family = "windfalls"
+
+
 ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, context dimension -> engine
     "conjugate": lambda n, d: ConjugateEngine([LinearGaussian(base(d))] * n),
     "conjugate, known variance": lambda n, d: ConjugateEngine([LinearGaussian(base(d), 0.3)] * n),
@@ -79,6 +85,11 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "robust, kinds, fading": lambda n, d: KindsEngine(RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0)),
     "robust, counts": lambda n, d: CountsEngine(RobustEngine(RobustMixture(n, d), 8, 4)),
     "robust, counts, bounded memory": lambda n, d: CountsEngine(RobustEngine(RobustMixture(n, d), 8, 4, memory=10)),
+    "robust, windfalls": lambda n, d: WindfallsEngine(RobustEngine(RobustMixture(n, d), 8, 4)),
+    "robust, windfalls, fading": lambda n, d: WindfallsEngine(RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0)),
+    "robust, windfalls, bounded memory": lambda n, d: WindfallsEngine(
+        RobustEngine(RobustMixture(n, d), 8, 4, memory=10)
+    ),
     "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
     "robust, bounded memory": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, memory=10),
     "robust, fading": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0),

@@ -43,6 +43,7 @@ def suited(learner: Any, reward: float) -> float:
     family = getattr(learner, "family", "logistic" if isinstance(learner, BetaEngine) else "")
     size = float(np.floor(abs(reward)))
     kinds = {"logistic": float(reward > 0), "ordinal": 1 + min(size, 4.0), "poisson": size, "gamma": abs(reward) + 0.01}
+    kinds["windfalls"] = reward + 1000.0 * (reward > 1.5)
     kinds["counts"] = float(np.floor(min(3 * abs(reward), 1e100)))
     return kinds.get(family, reward)
 

@@ -103,6 +103,10 @@ STREAMS: dict[str, Stream] = {
     "five per cent outliers of sd 100": rewards(
         lambda n, rng: normal(n, rng) * np.where(rng.random(n) < 0.05, 100.0, 0.3)
     ),
+    "five per cent windfalls": rewards(lambda n, rng: normal(n, rng) + 100.0 * (rng.random(n) < 0.05)),
+    "five per cent losses of many sizes": rewards(
+        lambda n, rng: normal(n, rng) - np.where(rng.random(n) < 0.05, 50.0 * rng.standard_exponential(n), 0.0)
+    ),
     "a line without noise": line(0.0),
     "a line with little noise": line(1e-10),
     "duplicated rows": contexts(sticky),

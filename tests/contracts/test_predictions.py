@@ -32,7 +32,12 @@ def test_the_predictive_has_the_expected_mean(name: str) -> None:
         assert found.cdf(1e9) == pytest.approx(1.0, abs=1e-6)
 
 
-CONTINUOUS = [name for name in NAMES if hasattr(ENGINES[name](2, 2), "draw_densities") and "counts" not in name]
+NOT_ON_GRID = ("counts", "windfalls")  # the engines whose rewards have no density there, or hardly any
+CONTINUOUS = [
+    name
+    for name in NAMES
+    if hasattr(ENGINES[name](2, 2), "draw_densities") and not any(kind in name for kind in NOT_ON_GRID)
+]
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)

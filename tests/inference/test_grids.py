@@ -12,7 +12,7 @@ from polyarm.errors import InvalidArgument
 from polyarm.inference import KindsEngine, RobustEngine
 from polyarm.inference.amounts import HYPERPRIOR, AmountModel
 from polyarm.inference.door import copied
-from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, find_kinds
+from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, Found, find_kinds
 from polyarm.inference.links import HYPERPRIORS, MARK_GUESS, LinkModels, completed, is_due, snapped, with_cuts
 from polyarm.inference.links_checks import HIGH_LEVEL, MOST_DISPERSED, require_links
 from polyarm.inference.links_grid import CELLS, MOST_MARKS, OFF, WATCHED, applicable, common_step, n_cells, place
@@ -115,7 +115,7 @@ def counted(values: list[float]) -> tuple[Any, Any]:
 def test_a_kind_holds_a_share_of_the_rewards(times: int, others: int, already: bool, is_kind: bool) -> None:
     tally, seen = counted([7.0] * times + [0.1 + k / 997 for k in range(others)])
     found = find_kinds(tally, seen, np.array([7.0]) if already else np.zeros(0))
-    assert found == ((7.0,), MIXTURE, 0.0) if is_kind else found == ((), MIXTURE, 0.0)
+    assert found == Found((7.0,) if is_kind else (), MIXTURE, 0.0)
 
 
 def test_what_was_lost_from_the_tally_counts_for_a_kind() -> None:
@@ -124,18 +124,18 @@ def test_what_was_lost_from_the_tally_counts_for_a_kind() -> None:
     seen[tallies.LOST] = 0.0
     assert find_kinds(tally, seen, np.zeros(0)).values == (7.0,)  # 10 of 32
     seen[tallies.LOST] = 6.0
-    assert find_kinds(tally, seen, np.zeros(0)) == ((7.0, 1.0), MIXTURE, 0.0)  # 4 + 6 of 32
+    assert find_kinds(tally, seen, np.zeros(0)) == Found((7.0, 1.0), MIXTURE, 0.0)  # 4 + 6 of 32
 
 
 def test_few_values_are_kinds_and_the_last_is_the_rest() -> None:
     for values, found in (
-        ([5.0], ((), MIXTURE, 0.0)),
-        ([5.0, 5.0], ((5.0,), UNKNOWN, 0.0)),
-        ([5.0, 5.0, 2.0], ((5.0,), CONSTANT, 2.0)),
-        ([5.0, 5.0, 2.0, 2.0, 2.0], ((2.0,), CONSTANT, 5.0)),  # most frequent first, and one of two is the rest
-        ([5.0, 5.0, 2.0, 2.0, 2.0, 1.0], ((2.0, 5.0), CONSTANT, 1.0)),
-        ([5.0, 5.0, 2.0, 1.0], ((5.0,), MIXTURE, 0.0)),
-        ([5.0, 5.0, 2.0, 2.0, 1.0, 0.0], ((), MIXTURE, 0.0)),
+        ([5.0], Found((), MIXTURE, 0.0)),
+        ([5.0, 5.0], Found((5.0,), UNKNOWN, 0.0)),
+        ([5.0, 5.0, 2.0], Found((5.0,), CONSTANT, 2.0)),
+        ([5.0, 5.0, 2.0, 2.0, 2.0], Found((2.0,), CONSTANT, 5.0)),  # most frequent first, and one of two is the rest
+        ([5.0, 5.0, 2.0, 2.0, 2.0, 1.0], Found((2.0, 5.0), CONSTANT, 1.0)),
+        ([5.0, 5.0, 2.0, 1.0], Found((5.0,), MIXTURE, 0.0)),
+        ([5.0, 5.0, 2.0, 2.0, 1.0, 0.0], Found((), MIXTURE, 0.0)),
     ):
         assert find_kinds(*counted(values), np.zeros(0)) == found
 

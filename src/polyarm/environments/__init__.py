@@ -24,6 +24,7 @@ from polyarm.environments.ratings import Ratings
 from polyarm.environments.revenue import Offer, Revenue
 from polyarm.environments.student import LinearStudent
 from polyarm.environments.unequal import UnequalNoise
+from polyarm.environments.windfalls import Windfalls
 
 __all__ = [
     "NAMES",
@@ -57,6 +58,7 @@ __all__ = [
     "StaticMixture",
     "UnequalNoise",
     "WildStart",
+    "Windfalls",
     "from_classes",
     "from_columns",
     "from_file",

@@ -1,4 +1,4 @@
-"""Scenarios for every kind of reward: clicks, revenue with zeros, durations, counts, ratings, kinds of noise."""
+"""Scenarios for every kind of reward: clicks, revenue, durations, counts, ratings, kinds of noise, windfalls."""
 
 from typing import TypeAlias
 
@@ -9,6 +9,7 @@ from polyarm.environments.laplace import LinearLaplace
 from polyarm.environments.purchases import Purchases, Refunds
 from polyarm.environments.ratings import Ratings
 from polyarm.environments.unequal import UnequalNoise
+from polyarm.environments.windfalls import Windfalls
 from polyarm.types import Environment
 
 Settings: TypeAlias = dict[str, tuple[Environment, int]]  # setting -> environment and usual horizon
@@ -44,4 +45,9 @@ REWARDS: dict[str, Settings] = {
     "ratings": {"": (Ratings(), 1500)},
     "laplace": {"6-arms": (LinearLaplace(6), 1500), "20-arms": (LinearLaplace(20), 1500)},
     "unequal-noise": {"": (UnequalNoise(), 1500)},
+    "windfalls": {
+        "": (Windfalls(), 3000),
+        "frequent": (Windfalls(rate=0.1, size=20.0), 1500),
+        "losses": (Windfalls(size=-50.0), 3000),
+    },
 }

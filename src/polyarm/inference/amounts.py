@@ -52,6 +52,7 @@ FAR = 1e3  # times the geometric mean of amounts: none counts as more where thei
 EVEN = 0.5  # weight that it begins with
 TRUST = 0.9  # the same where rewards without kinds are of many sizes: that lines hardly do is known by then
 SLICES = 32  # values that stand for a gamma distribution where an objective is asked for
+ENDS = (0.002, 0.9998)  # probabilities below and above which values that stand for all arms' amounts do not reach
 
 
 class AmountState(NamedTuple):
@@ -222,6 +223,19 @@ class AmountModel:
         known = np.broadcast_to(values, (*means.shape, len(values)))
         parts = np.concatenate([shares[:, rows, :-1], slices], axis=-1)
         draws[rows] = objective.of_mixture(parts, np.concatenate([known, amounts], axis=-1), 0.0).T
+
+    def draw_slices(self, state: AmountState, x: Array, n_draws: int, rng: Rng) -> tuple[Array, Array]:
+        """Values that stand for amounts of all arms, (m,), and posterior draws of their probabilities under this model,
+        (n_arms, n_draws, m).
+        """
+        level = state.model.level
+        shape, means = float(level[GAMMA_SHAPE]), self._means(state, x, n_draws, rng).T
+        low, high = special.gammaincinv(shape, np.array(ENDS)) / shape * (means.min(), means.max())
+        edges = np.geomspace(max(low, high * NEXT_TO_NOTHING), high, 2 * SLICES + 1)
+        below = special.gammainc(shape, edges * shape / means[..., None])
+        below[..., 0], below[..., -1] = 0.0, 1.0
+        values = level[ORIGIN] + level[AMOUNT_UNIT] * np.sqrt(edges[1:] * edges[:-1])
+        return np.asarray(values), np.diff(below, axis=-1)
 
     def draw_densities(self, state: AmountState, x: Array, arm: int, grid: Array, densities: Array, rng: Rng) -> None:
         """Replace draws of the density of an arm's amounts, (n_draws, len(grid)), by the weights of densities."""

@@ -1,5 +1,6 @@
 """Rewards of every kind: single values that come again and again beside the robust model of all other rewards."""
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import ClassVar, NamedTuple
@@ -9,6 +10,7 @@ import numpy as np
 from polyarm.errors import (
     NumericalFailure,
     is_vector,
+    require,
     require_arm,
     require_context,
     require_contexts,
@@ -29,6 +31,19 @@ from polyarm.inference.links_grid import OFF
 from polyarm.inference.migration import forget_sums
 from polyarm.inference.moments import draw_arm
 from polyarm.inference.robust import RobustEngine, RobustState
+from polyarm.inference.windfalls import (
+    NO_LIMIT,
+    YOUNG,
+    Limit,
+    Seen,
+    are_windfalls,
+    find_limit,
+    is_opposite,
+    is_windfall,
+    residuals_of,
+    still_parts,
+)
+from polyarm.inference.windfalls import is_looked_at as may_be_parted
 from polyarm.kernels import amounts, links, stick_shares
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
@@ -54,11 +69,18 @@ MIXTURE, UNKNOWN, CONSTANT = 0, 1, 2  # what the rest is: the robust model, noth
 
 
 class Found(NamedTuple):
-    """The kinds among the rewards so far, most frequent first, and what the others are."""
+    """The kinds among the rewards so far, most frequent first, and what the others are; or, where a limit parts
+    windfalls from the bulk, the middle of the bulk.
+    """
 
     values: tuple[float, ...]
     rest: int
     constant: float
+    limit: Limit = NO_LIMIT
+
+    def is_known(self, reward: float) -> bool:
+        """Whether a reward is of one of these kinds, or of the bulk."""
+        return is_known(np.array(self.values), np.array(self.limit), reward)
 
 
 class KindsState(NamedTuple):
@@ -68,6 +90,8 @@ class KindsState(NamedTuple):
     sticks and the rest's state holds the rewards.  rest_is tells whether the rest is a mixture, unknown or a constant.
     links holds the models of counts and marks beside all of this, amounts the other model of the rest.
     other_chains are those that learn the rest beside the first one, as if nothing was learnt once that one is alone.
+    Where a limit (side, at) parts windfalls from the bulk of the rewards (see windfalls), the only kind is the bulk:
+    sticks tell the two apart, rest learns the bulk, amounts the windfalls, and values is the bulk's middle.
     """
 
     rest: RobustState
@@ -82,6 +106,7 @@ class KindsState(NamedTuple):
     links: LinkState
     amounts: AmountState
     other_chains: Chains
+    limit: Array
     made_with: str = ""
 
     def after(self, rest: RobustState, n: int) -> "KindsState":
@@ -100,7 +125,7 @@ class KindsState(NamedTuple):
     @staticmethod
     def added_fields() -> dict[str, int]:
         """Fields that earlier layouts of states did not have."""
-        return {"links": 1, "amounts": 2, "other_chains": 4}
+        return {"links": 1, "amounts": 2, "other_chains": 4, "limit": 6}
 
 
 def is_plain(state: KindsState) -> bool:
@@ -108,9 +133,19 @@ def is_plain(state: KindsState) -> bool:
     return len(state.values) == 0 and not is_on(state.links) and not is_amounts_on(state.amounts)
 
 
+def is_parted(state: KindsState) -> bool:
+    """Whether windfalls are apart from the bulk of the rewards."""
+    return bool(state.limit[0] != 0.0)
+
+
 def is_kind(values: Array, y: float) -> bool:
     """Whether a reward is one of the values that are kinds."""
     return len(values) > 0 and bool((values == y).any())
+
+
+def is_known(values: Array, limit: Array, y: float) -> bool:
+    """Whether a reward is of a kind: one of the values, or where a limit parts rewards, of the bulk."""
+    return is_kind(values, y) if limit[0] == 0.0 else not is_windfall(limit, y)
 
 
 def is_looked_at(n: int) -> bool:
@@ -155,6 +190,8 @@ class KindsEngine:
     memory or a half-life.
     Where the rest lies on one side of a kind, as what was paid does, or rewards without kinds are of many sizes on one
     side of 0, a model of amounts beside the robust one predicts its mean too (see amounts).
+    Without kinds, a few rewards far beyond all others on one side are told apart from them as if they were of a kind of
+    their own: their probability and their amount depend on the context (see windfalls).
     Beside all of this, rewards on a grid may be counts or marks: models of these, with a link, predict too, and means,
     draws and predictive distributions are those of all models, weighted by how well each has predicted (see links).
     rest     the engine of the robust model, with its memory and half-life, which hold for the sticks too
@@ -162,13 +199,15 @@ class KindsEngine:
     moves    rewards of the played arm whose part in the sticks is drawn again after a reward, and half as many
              of another arm
     n_chains chains of the robust model's sampler that learn beside each other while arms are young (see chains)
+    windfalls whether rewards far out on one side are told apart
     """
 
     rest: RobustEngine
     sticks: LogisticSticks | None = None
     moves: int = 32
     n_chains: int = 1
-    added_settings: ClassVar = ("n_chains",)
+    windfalls: bool = True
+    added_settings: ClassVar = ("n_chains", "windfalls")
     _hyperprior: Array = field(init=False, repr=False)
     _chains: ChainsEngine = field(init=False, repr=False)
     _quick: ChainsEngine = field(init=False, repr=False)
@@ -180,6 +219,7 @@ class KindsEngine:
     def __post_init__(self) -> None:
         require_count(self.moves, "moves", at_least=0)
         require_count(self.n_chains, "n_chains")
+        require(isinstance(self.windfalls, bool), "windfalls", "True or False", self.windfalls)
         prior = self.sticks or LogisticSticks(self.n_arms, self.context_dim)
         object.__setattr__(
             self,
@@ -223,6 +263,7 @@ class KindsEngine:
             links=self._links.init(),
             amounts=self._amounts.init(),
             other_chains=self._chains.others(),
+            limit=np.array(NO_LIMIT),
             made_with=self._door.settings(self),
         )
 
@@ -271,7 +312,8 @@ class KindsEngine:
         handle = rng_handle(rng)  # a wrong generator is refused before anything changes
         door = self._door
         n = state.n_rewards + 1 if state is door.last is door.steady else 0
-        if n & (n - 1) and -LARGE < y < LARGE and is_vector(context, self.context_dim):
+        usual = n & (n - 1) and not may_be_parted(n)
+        if usual and -LARGE < y < LARGE and is_vector(context, self.context_dim):
             door.last = NOTHING
             rest = self.rest._with_reward(state.rest, context, a, y, handle)
             trusted(tallies.count_value)(state.tally, state.seen, y)
@@ -301,13 +343,15 @@ class KindsEngine:
         if is_on(state.links):
             self._links.judge(state.links, reward, self._probability(state, reward))
         on = is_amounts_on(state.amounts)
-        if on and not is_kind(state.values, reward.value):
+        if on and not is_parted(state) and not is_kind(state.values, reward.value):
             mean, density = self._chains.forecast(chains_of(state), reward.context, reward.arm, reward.value)
             self._amounts.judge(state.amounts, reward, mean, density)
         known = state.values
         state = self._with_own(state, reward, rng)
         if len(state.values) > 0 or len(known) > 0 or on or is_looked_at(state.n_rewards):
             state = self._with_amounts(state, reward, known)
+        if is_parted(state) and not is_amounts_on(state.amounts):  # no model of them: the mixture takes all again
+            state = self._learnt_anew(state, self._kept(state), Found((), MIXTURE, 0.0), rng)
         if state.links.models.grid[STATUS] != OFF:
             many = bool(state.seen[tallies.USED] > FEW or state.seen[tallies.LOST] > 0)
             kept = partial(self._kept, state)
@@ -319,17 +363,23 @@ class KindsEngine:
         values = state.values
         if values is not known or state.rest_is != MIXTURE:
             state = state._replace(amounts=self._amounts.init())
-        if state.rest_is != MIXTURE or is_kind(values, reward.value):
+        waits = is_parted(state) and not is_amounts_on(state.amounts)
+        if state.rest_is != MIXTURE or (is_known(values, state.limit, reward.value) and not waits):
             return state
         if len(values) == 0 and not is_amounts_on(state.amounts):
             on_grid = bool(state.links.models.grid[STATUS] != OFF)
             if not are_amounts(some_rewards(state.rest), on_grid):
                 return state
         kept, n = partial(self._kept_amounts, state), state.rest.n_rewards
-        return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, values, kept))
+        if not is_parted(state):
+            return state._replace(amounts=self._amounts.learnt(state.amounts, reward, n, values, kept))
+        learnt = self._amounts.learnt(state.amounts, reward, max(state.n_rewards - n, ENOUGH), values, kept)
+        if is_amounts_on(learnt):
+            learnt.weights[:] = learnt.density_weights[:] = 0.0, 1.0
+        return state._replace(amounts=learnt)
 
     def _kept_amounts(self, state: KindsState) -> list[Reward]:
-        return [reward for reward in self._kept(state) if not is_kind(state.values, reward.value)]
+        return [reward for reward in self._kept(state) if not is_known(state.values, state.limit, reward.value)]
 
     def _probability(self, state: KindsState, reward: Reward) -> float:
         """Predictive probability of the cell of the grid around a reward, without models of counts and marks."""
@@ -342,18 +392,27 @@ class KindsEngine:
                 found = self._amounts.probability_between(state.amounts, x, a, (y - half, y + half), found)
         if len(state.values) == 0:
             return found
-        shares = np.empty(len(state.values) + 1)
-        stick_shares.expected_shares(state.sticks, x, a, shares)
+        shares = self._expected_shares(state, x, a)
+        if is_parted(state):
+            bulk = self._chains.probability_between(chains_of(state), x, a, y - half, y + half)
+            return float(shares[0] * bulk + shares[1] * found)
         return float(shares[:-1] @ (np.abs(state.values - y) < half) + shares[-1] * found)
+
+    def _expected_shares(self, state: KindsState, x: Array, arm: int) -> Array:
+        """Expected probabilities of an arm's kinds, that of the rest last."""
+        shares = np.ones(len(state.values) + 1)
+        if len(state.values) > 0:
+            stick_shares.expected_shares(state.sticks, x, arm, shares)
+        return shares
 
     def _with_own(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         """State whose kinds and rest have learnt a reward."""
         a, x, y = reward
         trusted(tallies.count_value)(state.tally, state.seen, y)
         n = state.n_rewards + 1
-        if self._must_look(state, n, y):
-            found = find_kinds(state.tally, state.seen, state.values)
-            if set(found.values) != set(state.values):
+        found = self._found(state, n, reward)
+        if found is not None:
+            if set(found.values) != set(state.values) or found.limit != tuple(state.limit):
                 return self._rebuilt(state._replace(n_rewards=n), found, reward, rng)
             state = self._with_rest(state, found, rng)
         if len(state.values) == 0:
@@ -367,6 +426,47 @@ class KindsEngine:
         if others or not are_alive(state.rest, state.other_chains):
             return state._replace(rest=first, other_chains=tuple(others) or state.other_chains)
         return state._replace(rest=first, other_chains=self._chains.others())
+
+    def _found(self, state: KindsState, n: int, reward: Reward) -> Found | None:
+        """The kinds after the n-th reward or, where there are none, what parts windfalls from the bulk; nothing where
+        neither is looked at.
+        """
+        parted = is_parted(state)
+        kinds = state.values[:0] if parted else state.values
+        found = find_kinds(state.tally, state.seen, kinds) if self._must_look(state, n, reward.value) else None
+        if len(kinds) > 0 or (found is not None and found.values):
+            return found
+        if self.windfalls and (may_be_parted(n) or (parted and self._is_doubtful(state, reward.value))):
+            return self._parted(state, reward)
+        return None if parted else found
+
+    def _is_doubtful(self, state: KindsState, y: float) -> bool:
+        """Whether a reward speaks against windfalls that are few as yet."""
+        few = state.amounts.model.sizes[:, kernels.ROWS].sum() < YOUNG
+        return bool(few) and is_opposite(state.limit, float(state.values[0]), y)
+
+    def _parted(self, state: KindsState, reward: Reward) -> Found:
+        """What parts windfalls from the bulk: the limit that does already, another one, or nothing."""
+        limit = Limit(*state.limit.tolist())
+        others_do = is_amounts_on(state.amounts) or (is_on(state.links) and state.links.weights[0] < 0.5)
+        if others_do and limit == NO_LIMIT:
+            return Found((), MIXTURE, 0.0)
+        seen = self._seen(state, reward)
+        if limit != NO_LIMIT and still_parts(limit, seen, state.n_rewards + 1):
+            return Found(tuple(state.values.tolist()), MIXTURE, 0.0, limit)
+        limit = find_limit(seen)
+        if limit == NO_LIMIT:
+            return Found((), MIXTURE, 0.0)
+        middle = float(np.median(seen.rewards[~are_windfalls(limit, seen.rewards)]))
+        return Found((middle,), MIXTURE, 0.0, limit)
+
+    def _seen(self, state: KindsState, reward: Reward) -> Seen:
+        """All rewards that can still move, and a new one, beside the lines that the mixture has found."""
+        kept = [self._rewards(state, arm) for arm in range(self.n_arms)]
+        contexts, values = kept[reward.arm]
+        kept[reward.arm] = np.vstack([contexts, reward.context]), np.append(values, reward.value)
+        residuals = [residuals_of(state.rest, arm, *each) for arm, each in enumerate(kept)]
+        return Seen(np.concatenate([values for _, values in kept]), np.concatenate(residuals))
 
     def _must_look(self, state: KindsState, n: int, y: float) -> bool:
         """Whether the n-th reward may change what the kinds are."""
@@ -401,7 +501,7 @@ class KindsEngine:
         if b != a:
             visits(state.sticks, state.data[b], b, self.moves // 2, 1, handle)
         trusted(kernels.redraw_shared)(state.sticks, a, b, self._hyperprior, handle)
-        if state.rest_is == MIXTURE and not is_kind(state.values, reward.value):
+        if state.rest_is == MIXTURE and is_known(state.values, state.limit, reward.value) == is_parted(state):
             chains = self._chains.with_reward(chains_of(state), reward.context, a, reward.value, handle)
             state = self._with_chains(state, chains)
         return state
@@ -412,6 +512,8 @@ class KindsEngine:
         state = state._replace(data=with_room(state.data, sticks.sizes, a, self.rest.memory))
         same = np.flatnonzero(state.values == reward.value)
         kind = int(same[0]) if len(same) else len(state.values)
+        if is_parted(state):
+            kind = int(is_windfall(state.limit, reward.value))
         add_reward, handle = trusted(kernels.add_reward), rng_handle(rng)
         add_reward(sticks, state.data[a], a, reward.context, reward.value, kind, handle)
         return state
@@ -445,21 +547,28 @@ class KindsEngine:
 
     def _rebuilt(self, state: KindsState, found: Found, reward: Reward, rng: Rng) -> KindsState:
         """State with other kinds, learnt anew from the rewards that can still move and a new one."""
-        rewards = [*self._kept(state), reward]
+        known = bool(state.sticks.columns[kernels.SEEN, 0] > 0)
+        if not self.rest.fixed_units and len(found.values) > 0:
+            for each in [reward] if known else [*self._kept(state), reward]:
+                kernels.observe(state.sticks.columns, each.context)
+        return self._learnt_anew(state, [*self._kept(state), reward], found, rng)
+
+    def _learnt_anew(self, state: KindsState, rewards: list[Reward], found: Found, rng: Rng) -> KindsState:
+        """State with other kinds that has learnt these rewards; columns are measured already."""
         m, columns = len(found.values), state.sticks.columns
-        known = columns[kernels.SEEN, 0] > 0
         state = self._with_rest_of(state, rewards, found, rng)._replace(
             sticks=self._sticks(m, columns),
             data=self._no_rewards(m),
             values=np.array(found.values),
             rest_is=found.rest,
             constant=found.constant,
+            limit=np.array(found.limit),
         )
         if m == 0:
             return state
-        if not self.rest.fixed_units:
-            for each in [reward] if known else rewards:
-                kernels.observe(columns, each.context)
+        if is_parted(state):
+            far = sum(is_windfall(found.limit, each.value) for each in rewards)
+            state.sticks.guess[0, 0, -1] = math.log((len(rewards) - far + 0.5) / (far + 0.5))
         for each in rewards:
             state = self._taken_in(state, each, rng)
         for _ in range(PASSES):
@@ -470,12 +579,12 @@ class KindsEngine:
         return state
 
     def _with_rest_of(self, state: KindsState, rewards: list[Reward], found: Found, rng: Rng) -> KindsState:
-        """State whose robust model has learnt the rewards of no kind, and nothing else."""
+        """State whose robust model has learnt the rewards of no kind, or those of the bulk, and nothing else."""
         state = state._replace(rest=self.rest.init(), other_chains=self._chains.others())
         if found.rest != MIXTURE:
             return state
         chains = chains_of(state)
-        others = [reward for reward in rewards if reward.value not in found.values]
+        others = [each for each in rewards if found.is_known(each.value) == (found.limit != NO_LIMIT)]
         engine = self._chains if len(others) <= LOOKS else self._quick
         for arm, x, y in others:
             chains = engine.with_reward(chains, x, arm, y, rng_handle(rng))
@@ -532,7 +641,8 @@ class KindsEngine:
             return self._chains.draw_means(chains_of(state), context, n_draws, rng)
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
-            out = self._chains.draw_means(chains_of(state), x, n_draws, rng)
+            bulk = self._chains.draw_means(chains_of(state), x, n_draws, rng)
+            out = bulk.copy()
             if is_amounts_on(state.amounts):
                 self._amounts.draw_means(state.amounts, x, out, rng)
         else:
@@ -540,7 +650,8 @@ class KindsEngine:
             out = mean + sd * rng.standard_normal((require_count(n_draws, "n_draws"), self.n_arms))
         for arm in range(self.n_arms):
             shares = self.draw_shares(state, x, arm, n_draws, rng)
-            out[:, arm] = shares[:, :-1] @ state.values + shares[:, -1] * out[:, arm]
+            others = shares[:, 0] * bulk[:, arm] if is_parted(state) else shares[:, :-1] @ state.values
+            out[:, arm] = others + shares[:, -1] * out[:, arm]
         return np.asarray(out)
 
     def draw_shares(self, state: KindsState, context: Array, arm: int, n_draws: int, rng: Rng) -> Array:
@@ -559,7 +670,7 @@ class KindsEngine:
         There are none while models of counts or marks learn, which draw no probabilities of values.
         """
         shares = self.draw_shares(state, context, arm, n_draws, rng)
-        if len(state.values) == 0 or is_on(state.links):
+        if len(state.values) == 0 or is_on(state.links) or is_parted(state):
             return np.empty(0), np.empty((len(shares), 0))
         if state.rest_is == CONSTANT:
             return np.append(state.values, state.constant), shares
@@ -580,6 +691,10 @@ class KindsEngine:
             return self._chains.draw_objectives(chains_of(state), context, objective, n_draws, rng)
         x = require_context(context, self.context_dim)
         shares = np.stack([self.draw_shares(state, x, arm, n_draws, rng) for arm in range(self.n_arms)])
+        if is_parted(state):
+            values, each = self._amounts.draw_slices(state.amounts, x, n_draws, rng)
+            parts = np.concatenate([shares[..., -1:] * each, shares[..., :1]], axis=-1)
+            return self._chains.draw_objectives_beside(chains_of(state), x, objective, values, parts, rng)
         if state.rest_is == MIXTURE:
             out = self._chains.draw_objectives_beside(chains_of(state), x, objective, state.values, shares, rng)
             if is_amounts_on(state.amounts):
@@ -606,12 +721,15 @@ class KindsEngine:
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self._chains.moments(chains_of(state), x)
+            bulk = out.copy()
             if is_amounts_on(state.amounts):
                 trusted(amounts.moments)(state.amounts.model, state.amounts.weights, x, out)
         else:
             out = np.empty((2, self.n_arms))
             out[0], out[1] = self._simple_rest(state)
-        if len(state.values) > 0:
+        if is_parted(state):
+            trusted(stick_shares.moments_of_two)(state.sticks, x, bulk, out)
+        elif len(state.values) > 0:
             trusted(stick_shares.moments)(state.sticks, x, state.values, out)
         if is_on(state.links):
             trusted(links.moments)(state.links.models, state.links.weights, x, out)
@@ -624,12 +742,15 @@ class KindsEngine:
         x = require_contexts(contexts, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self._chains.moments_many(chains_of(state), x)
+            bulk = out.copy()
             if is_amounts_on(state.amounts):
                 amounts.moments_many(state.amounts.model, state.amounts.weights, x, out)
         else:
             out = np.empty((len(x), 2, self.n_arms))
             out[:, 0], out[:, 1] = self._simple_rest(state)
-        if len(state.values) > 0:
+        if is_parted(state):
+            stick_shares.moments_of_two_many(state.sticks, x, bulk, out)
+        elif len(state.values) > 0:
             stick_shares.moments_many(state.sticks, x, state.values, out)
         if is_on(state.links):
             links.moments_many(state.links.models, state.links.weights, x, out)
@@ -693,13 +814,14 @@ class KindsEngine:
         rest: StudentMixture | AmountMixture
         rest = own = self._chains.predictive(chains_of(state), context, arm)
         x = require_context(context, self.context_dim)
+        shares = self._expected_shares(state, x, arm)
         if is_amounts_on(state.amounts):
-            rest = self._amounts.predictive(state.amounts, x, arm, own)
+            rest = mixture = self._amounts.predictive(state.amounts, x, arm, own)
+            if is_parted(state):
+                both = replace(mixture, base_weight=float(shares[0]), weights=shares[1] * mixture.weights)
+                return JumpMixture(np.empty(0), np.empty(0), both)
         elif len(state.values) == 0:
             return own
-        shares = np.ones(len(state.values) + 1)
-        if len(state.values) > 0:
-            stick_shares.expected_shares(state.sticks, x, arm, shares)
         if state.rest_is == CONSTANT:
             return JumpMixture(np.append(state.values, state.constant), shares)
         return JumpMixture(state.values.copy(), shares[:-1], rest)
@@ -713,6 +835,7 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         out = self._chains.draw_densities(chains_of(state), context, arm, grid, n_draws, rng)
+        bulk = out.copy()
         if is_amounts_on(state.amounts):
             x = require_context(context, self.context_dim)
             self._amounts.draw_densities(state.amounts, x, arm, np.asarray(grid, dtype=np.float64), out, rng)
@@ -721,4 +844,7 @@ class KindsEngine:
         if len(state.values) == 0:
             return out
         shares = self.draw_shares(state, context, arm, n_draws, rng)
+        if is_parted(state):
+            weight = float(state.links.weights[0]) if is_on(state.links) else 1.0
+            return np.asarray(out * shares[:, -1:] + weight * bulk * shares[:, :1])
         return np.asarray(out * shares[:, -1:] * (state.rest_is != CONSTANT))

@@ -9,6 +9,7 @@ from polyarm.inference import amounts_checks, links_checks, migration
 from polyarm.inference.state_checks import require_numbers, require_range, require_rewards
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
+from polyarm.kernels.amounts import ON, STATUS
 
 if TYPE_CHECKING:
     from polyarm.inference.kinds import KindsState
@@ -35,8 +36,20 @@ def require_kinds(state: "KindsState") -> None:
     require(bool(np.isfinite(state.constant)), "state.constant", "finite", state.constant)
     require_rows(state, m)
     require_tally(state)
+    require_limit(state, m)
     links_checks.require_links(state.links)
     amounts_checks.require_amounts(state.amounts)
+
+
+def require_limit(state: "KindsState", m: int) -> None:
+    """Raise unless a limit has the bulk as the only kind, and a model of what is beyond it."""
+    require_numbers(state.limit, "state.limit")
+    side = float(state.limit[0])
+    require(side in (-1.0, 0.0, 1.0), "side of state.limit", "-1, 0 or 1", side)
+    if side != 0.0:
+        require(m == 1 and state.rest_is == 0, "state.values", "the middle of the bulk alone", state.values)
+        status = float(state.amounts.model.level[STATUS])
+        require(status == ON, "state.amounts", "on where there is a limit", status)
 
 
 def require_rows(state: "KindsState", m: int) -> None:

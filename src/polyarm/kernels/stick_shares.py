@@ -123,6 +123,32 @@ def moments_many(sticks: Sticks, contexts: Array, values: Array, out: Array) -> 
 
 
 @kernel
+def moments_of_two(sticks: Sticks, x: Array, bulk: Array, out: Array) -> None:
+    """Turn mean and standard deviation of the rest's mean reward, (2, n_arms), into those of all rewards', where the
+    only kind is the bulk, with moments of its own: with p its share, X <- p B + (1 - p) X, all independent.
+    """
+    D = sticks.fits.shape[2]
+    f, v = np.ones(D), np.empty(D)
+    copy_row(x, f)
+    alone = is_constant(sticks.columns, x)
+    for arm in range(out.shape[1]):
+        first, second = share_moments(sticks, arm, 0, f, v, alone)
+        gap = out[0, arm] - bulk[0, arm]
+        square = max(second - first * first, 0.0) * gap * gap
+        square += second * bulk[1, arm] * bulk[1, arm]
+        square += (1.0 - 2.0 * first + second) * out[1, arm] * out[1, arm]
+        out[0, arm] = bulk[0, arm] + (1.0 - first) * gap
+        out[1, arm] = math.sqrt(square)
+
+
+@kernel
+def moments_of_two_many(sticks: Sticks, contexts: Array, bulk: Array, out: Array) -> None:
+    """The same in many contexts (n, d), bulk and out (n, 2, n_arms)."""
+    for i in range(contexts.shape[0]):
+        moments_of_two(sticks, contexts[i], bulk[i], out[i])
+
+
+@kernel
 def draw_shares(sticks: Sticks, x: Array, arm: int, out: Array, handle: RngHandle) -> None:
     """Fill out (n_draws, m + 1) with draws of the probabilities of an arm's kinds in this context."""
     rng = rng_from(handle)
