@@ -223,6 +223,33 @@ def test_pictures_of_purchases_show_nothing_and_amounts() -> None:
     assert alone.axes[0].patches[0].get_facecolor() == bars.patches[1].get_facecolor()
 
 
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_windfalls_have_their_probability_beside_the_bulk(side: float, tmp_path: Path) -> None:
+    bandit = Bandit(["a", "b"], seed=3)
+    rng = np.random.default_rng(0)
+    for i in range(200):
+        decision = bandit.choose(id=str(i))
+        bandit.learn(decision, side * float(rng.normal() + 60.0 * (rng.random() < 0.1)))
+    found = [bandit.density(arm) for arm in bandit.arms]
+    for one in found:
+        far = one.windfalls
+        assert far is not None
+        assert far.side == side
+        assert 4.0 < side * far.limit < 50.0
+        assert far.low < far.share < far.high
+        assert far.low < 0.1 < far.high
+        assert side * one.grid[-1 if side > 0 else 0] < 1.2 * side * far.limit  # the bulk alone
+        assert one.jumps == {}
+    shares, curves = bandit.plot_densities().axes
+    assert [bar.get_height() for bar in shares.patches] == [one.windfalls.share for one in found if one.windfalls]
+    assert ("above" if side > 0 else "below") in shares.get_title()
+    assert "other rewards" in curves.get_title()
+    assert bandit.predict()["a"].mean * side > 1.0
+    again = Bandit.load(bandit.save(tmp_path / "windfalls.polyarm"))
+    assert again.to_bytes() == bandit.to_bytes()
+    assert Bandit(["a", "b"], seed=3, options={"windfalls": False}).density("a").windfalls is None
+
+
 def test_counts_have_the_probabilities_of_their_values(tmp_path: Path) -> None:
     bandit = Bandit(["a", "b"], seed=3)
     rng = np.random.default_rng(0)

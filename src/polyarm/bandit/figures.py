@@ -17,22 +17,26 @@ LEAST_REST = 0.001  # probability of all other rewards below which their density
 
 
 def draw_densities(found: Sequence[Density], places: Mapping[str, int] | None = None) -> Any:
-    """What arms may pay next: bars of single values, and densities of all other rewards with their 95 % bands.
+    """What arms may pay next: bars of single values and of windfalls, and densities of all other rewards with their
+    95 % bands.
 
-    Either panel is there only where it has something to show; `places` fix the arms' colours.
+    A panel is there only where it has something to show; `places` fix the arms' colours.
     """
     styles = [style_of(places[one.arm] if places else order) for order, one in enumerate(found)]
     barred = [0 < len(one.jumps) <= MOST_NAMED for one in found]
     has_curve = [not bars or one.rest > LEAST_REST for one, bars in zip(found, barred, strict=True)]
-    n_panels = max(any(barred) + any(has_curve), 1)
+    far = [(one, style) for one, style in zip(found, styles, strict=True) if one.windfalls]
+    n_panels = max(any(barred) + bool(far) + any(has_curve), 1)
     figure, axes = new_figure(1, n_panels, scale=1.2 if n_panels == 1 else 1.0)
     if any(barred):
         pairs = [(one, style) for one, style, bars in zip(found, styles, barred, strict=True) if bars]
         draw_bars(axes[0, 0], pairs)
+    if far:
+        draw_windfalls(axes[0, int(any(barred))], far)
     if any(has_curve) or not found:
         pairs = [(one, style) for one, style, curve in zip(found, styles, has_curve, strict=True) if curve]
         draw_curves(axes[0, -1], pairs)
-        what = "All other rewards" if any(barred) else "What each arm may pay"
+        what = "All other rewards" if any(barred) or far else "What each arm may pay"
         axes[0, -1].set(xlabel="reward", ylabel="density", title=f"{what}, with 95 % bands")
     return figure
 
@@ -57,6 +61,21 @@ def draw_bars(panel: Any, pairs: Sequence[tuple[Density, Mapping[str, Any]]]) ->
     panel.set(xlabel="reward", ylabel="probability", title="Single values, with 95 % intervals")
     panel.set_ylim(0, 1.12)
     panel.legend(**({} if len(pairs) <= MOST_INSIDE else {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}))
+
+
+def draw_windfalls(panel: Any, pairs: Sequence[tuple[Density, Mapping[str, Any]]]) -> None:
+    """Probability of a windfall of every arm, with 95 % intervals."""
+    told = [(one.arm, one.windfalls, style) for one, style in pairs if one.windfalls]
+    for place, (_, far, style) in enumerate(told):
+        panel.bar(place, far.share, 0.7, color=style["color"], alpha=0.75)
+        spread = [[max(far.share - far.low, 0.0)], [max(far.high - far.share, 0.0)]]
+        panel.errorbar([place], [far.share], spread, fmt="none", ecolor="#000000", elinewidth=1, capsize=3)
+        above = (place, max(far.share, far.high))
+        panel.annotate(share_label(far.share), above, (0, 3), textcoords="offset points", ha="center")
+    word = "above" if told[0][1].side > 0 else "below"
+    panel.set_xticks(range(len(told)), [arm for arm, _, _ in told])
+    panel.set(ylabel="probability", title=f"Rewards {word} {told[0][1].limit:.3g}, with 95 % intervals")
+    panel.set_ylim(0, 1.15 * max(max(far.high, far.share) for _, far, _ in told) or 1.0)
 
 
 def draw_curves(panel: Any, pairs: Sequence[tuple[Density, Mapping[str, Any]]]) -> None:

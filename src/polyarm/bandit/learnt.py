@@ -10,6 +10,7 @@ import numpy as np
 from polyarm.bandit.features import Category, Column, Cyclic, Flag, Schema
 from polyarm.bandit.ledger import DROPPED, LEARNT, LOGGED, OPEN, Ledger
 from polyarm.bandit.looks import Look, shares_of_best
+from polyarm.inference.windfalls import NO_LIMIT, Limit
 from polyarm.tables import Table, shown_cell, to_html
 from polyarm.types import Array, IntArray, Mask
 
@@ -238,6 +239,20 @@ def summarise(look: Look | None, xs: Array, arms: Sequence[str], active: Mask, c
     return Summary(rows)
 
 
+class Windfalls(NamedTuple):
+    """Rare rewards of an arm that are far from all others on one side: how probable they are, with a 95 % interval.
+
+    limit  beyond which rewards are windfalls
+    side   1 where they are above the limit, -1 where they are below it
+    """
+
+    limit: float
+    side: float
+    share: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class Density:
     """Density of an arm's next reward at the grid's points, with the 95 % band of what is known of it.
@@ -245,6 +260,7 @@ class Density:
     jumps       probability of every single value that rewards take again and again, such as 0; the density is of the
                 rest
     jump_bands  what is known of these probabilities, 95 % intervals, where the model can say
+    windfalls   rare rewards far from all others, where there are any; they are part of the density
     """
 
     arm: str
@@ -254,6 +270,7 @@ class Density:
     high: Array
     jumps: Mapping[float, float]
     jump_bands: Mapping[float, tuple[float, float]] = field(default_factory=dict)
+    windfalls: Windfalls | None = None
 
     @property
     def rest(self) -> float:
@@ -266,6 +283,8 @@ def density_at(look: Look, x: Array, arm: str, number: int, grid: Array) -> Dens
     engine, total, bands = look.engine, np.zeros(len(grid)), []
     jumps: dict[float, float] = {}
     drawn: dict[float, list[Array]] = {}
+    beyond: list[Array] = []
+    limit = NO_LIMIT
     for state, rng in look.states():
         next_reward = engine.predictive(state, x, number)
         total += next_reward.pdf(grid)
@@ -278,26 +297,38 @@ def density_at(look: Look, x: Array, arm: str, number: int, grid: Array) -> Dens
             values, shares = engine.draw_jumps(state, x, number, n_draws, rng)
             for value, column in zip(values.tolist(), shares.T, strict=True):
                 drawn.setdefault(value, []).append(column)
+        if hasattr(engine, "limit_of") and (limit := engine.limit_of(state)).side != 0:
+            beyond.append(engine.draw_shares(state, x, number, n_draws, rng)[:, -1])
     low, high = interval(np.concatenate(bands))
     means = {value: weight / len(bands) for value, weight in sorted(jumps.items())}
     ends = {value: np.stack(interval(np.concatenate(drawn[value]))).tolist() for value in means if value in drawn}
     jump_bands = {value: (first, last) for value, (first, last) in ends.items()}
-    return Density(arm, grid, total / len(bands), low, high, means, jump_bands)
+    windfalls = summed_up(limit, np.concatenate(beyond)) if beyond else None
+    return Density(arm, grid, total / len(bands), low, high, means, jump_bands, windfalls)
+
+
+def summed_up(limit: Limit, shares: Array) -> Windfalls:
+    """Windfalls beyond that limit, of which these are draws of their probability."""
+    low, high = interval(shares)
+    return Windfalls(limit.at, limit.side, float(shares.mean()), float(low), float(high))
 
 
 def grid_for(look: Look, x: Array, numbers: Sequence[int]) -> Array:
     """Points over the bulk of what these arms may pay in a context, seen from a few states.
 
-    An arm that may pay far more or less than the others is shown in part, or nothing could be seen of them.
+    An arm that may pay far more or less than the others is shown in part, or nothing could be seen of them; so are all
+    where there are windfalls, up to the limit of these.
     """
-    ends = [
-        [look.engine.predictive(state, x, number).quantile([0.005, 0.995]) for number in numbers]
-        for k, (state, _) in enumerate(look.states())
-        if k % 10 == 0
-    ]
+    ends, side, limit = [], 0.0, 0.0
+    for k, (state, _) in enumerate(look.states()):
+        if k % 10 == 0:
+            ends.append([look.engine.predictive(state, x, number).quantile([0.005, 0.995]) for number in numbers])
+        if k == 0 and hasattr(look.engine, "limit_of"):
+            side, limit = look.engine.limit_of(state)
     lows, highs = np.median(ends, axis=0).T
     reach = FAR * float(np.median(highs - lows))
     low, high = max(lows.min(), np.median(lows) - reach), min(highs.max(), np.median(highs) + reach)
+    low, high = limit if side < 0 else low, limit if side > 0 else high
     margin = 0.1 * (high - low) or 1.0
     return np.linspace(low - margin, high + margin, N_GRID)
 

@@ -676,6 +676,14 @@ class KindsEngine:
             return np.append(state.values, state.constant), shares
         return state.values.copy(), np.ascontiguousarray(shares[:, :-1])
 
+    def limit_of(self, state: KindsState) -> Limit:
+        """The limit beyond which rewards are windfalls, whose probability `draw_shares` has last; without a side where
+        none are told apart.
+        """
+        if state is not self._door.last:
+            self._door.check(self, state)
+        return Limit(*state.limit.tolist())
+
     def draw_objectives(self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng) -> Array:
         """Posterior draws of what every arm's reward is worth given the state, (n_draws, n_arms)."""
         if state is not self._door.last:
