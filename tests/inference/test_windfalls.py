@@ -63,8 +63,11 @@ def with_windfalls(n: int, seed: int = 0, rate: float = 0.08, size: float = 60.0
     return 0.5 * x.sum(axis=1) + rng.standard_normal(n) + np.where(rng.random(n) < rates, sizes, 0.0), x
 
 
-def seen(rewards: Array) -> Seen:
-    return Seen(rewards, rewards - np.median(rewards))
+def seen(rewards: Array, residuals: Array | None = None, contexts: Array | None = None) -> Seen:
+    """Rewards of one arm."""
+    own = rewards - np.median(rewards) if residuals is None else residuals
+    x = np.zeros((len(rewards), 1)) if contexts is None else contexts
+    return Seen(rewards, own, x, np.zeros(len(rewards), np.int64))
 
 
 def parted(n: int = 400, **options: float) -> tuple[KindsEngine, KindsState]:
@@ -104,8 +107,10 @@ def test_windfalls_that_a_line_explains_are_none() -> None:
     rng = np.random.default_rng(4)
     far = rng.random(500) < 0.1
     noise = rng.standard_normal(500)
-    assert find_limit(Seen(noise + 100.0 * far, noise)) == NO_LIMIT
-    assert find_limit(Seen(noise + 100.0 * far, noise + 100.0 * far)) != NO_LIMIT
+    assert find_limit(seen(noise + 100.0 * far, noise)) == NO_LIMIT
+    assert find_limit(seen(noise + 100.0 * far, noise + 100.0 * far)) != NO_LIMIT
+    flag = np.column_stack([rng.standard_normal(500), far])  # the mixture had not learnt its slope
+    assert find_limit(seen(noise + 100.0 * far, noise + 100.0 * far, flag)) == NO_LIMIT
 
 
 def test_few_windfalls_and_small_ones_are_none() -> None:
@@ -117,7 +122,7 @@ def test_few_windfalls_and_small_ones_are_none() -> None:
     assert find_limit(seen(rewards)) != NO_LIMIT
     rewards[:FEWEST] -= 88.0  # 12 standard deviations in 8 of 500 rewards: what they add is noise beside the rest
     assert find_limit(seen(rewards)) == NO_LIMIT
-    assert find_limit(Seen(rewards[:0], rewards[:0])) == NO_LIMIT
+    assert find_limit(seen(rewards[:0], rewards[:0])) == NO_LIMIT
 
 
 def test_windfalls_end_when_others_come_and_when_they_are_the_rule() -> None:
@@ -136,7 +141,7 @@ def test_windfalls_end_when_others_come_and_when_they_are_the_rule() -> None:
     assert not still_parts(limit, seen(gone), 380)
     assert still_parts(limit, seen(gone), 4000)  # of which these are the last that can move
     rewards[:300] += 100.0
-    assert not still_parts(limit, Seen(rewards, rewards), 400)
+    assert not still_parts(limit, seen(rewards, rewards), 400)
 
 
 def test_evidence_is_a_martingale_under_a_fair_coin() -> None:

@@ -466,7 +466,9 @@ class KindsEngine:
         contexts, values = kept[reward.arm]
         kept[reward.arm] = np.vstack([contexts, reward.context]), np.append(values, reward.value)
         residuals = [residuals_of(state.rest, arm, *each) for arm, each in enumerate(kept)]
-        return Seen(np.concatenate([values for _, values in kept]), np.concatenate(residuals))
+        arms = np.repeat(np.arange(self.n_arms), [len(values) for _, values in kept])
+        contexts, rewards = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+        return Seen(rewards, np.concatenate(residuals), contexts, arms)
 
     def _must_look(self, state: KindsState, n: int, y: float) -> bool:
         """Whether the n-th reward may change what the kinds are."""

@@ -431,7 +431,7 @@ class RobustEngine:
         """`outlook` in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""
         noise = np.empty(self.n_arms)
         moments = self.moments_many(state, contexts)
-        outlook.widen(state.tables, state.sizes, moments)
+        outlook.widen(self._books(state), moments)
         relative_noise(state.tables, state.sizes, state.centres.shape[1], noise)
         return moments, noise
 

@@ -4,7 +4,8 @@ To the robust mixture a few rewards far out are noise around the arm's line, who
 one side they are no noise but what decides.  So they are told apart by a limit: rewards beyond it are of a kind of
 their own, with probabilities and amounts that depend on the context, and the mixture learns the others, the bulk.
 
-e  residuals of rewards from their arm's main line, counted from their median in robust standard deviations
+e  residuals of rewards from their arm's main line, counted from their median in robust standard deviations; or from
+   lines of least squares common to all arms, where these are nearer: a rare column may explain what is far
 
 A distance c parts windfalls from the bulk where hardly any e is near it, and signs beyond it are not those of a fair
 coin: their probability where one in fifty is on the other side is so many times that under a fair coin.  That ratio is
@@ -19,7 +20,7 @@ import numpy as np
 from polyarm.inference.robust import RobustState
 from polyarm.kernels.mixture.records import K_USED
 from polyarm.kernels.robust.component import COUNT, MEAN
-from polyarm.types import Array, Mask
+from polyarm.types import Array, IntArray, Mask
 
 FEWEST = 8  # windfalls that are known before they are told apart
 NEAREST = 5.0  # robust standard deviations: no distance below this parts them from the bulk
@@ -48,10 +49,14 @@ NO_LIMIT = Limit(0.0, 0.0)
 
 
 class Seen(NamedTuple):
-    """Rewards of all arms, and their residuals from their arm's main line."""
+    """Rewards of all arms, and their residuals from their arm's main line, counted from the arm's median: an arm that
+    is far from all others has no windfalls; then the contexts and arms that they are from.
+    """
 
     rewards: Array
     residuals: Array
+    contexts: Array
+    arms: IntArray
 
 
 def is_windfall(limit: Array | Limit, reward: float) -> bool:
@@ -79,24 +84,44 @@ def is_looked_at(n: int) -> bool:
 def residuals_of(rest: RobustState, arm: int, contexts: Array, rewards: Array) -> Array:
     """How far an arm's rewards are from the line of its largest component; none without components."""
     K, D = int(rest.sizes[arm, K_USED]), rest.features.unit.shape[0]
-    if K == 0:
+    if K == 0 or len(rewards) == 0:
         return np.full(len(rewards), np.nan)
     table = rest.tables[arm]
     component = table[:, int(np.argmax(table[COUNT, :K]))]
     features = np.ones((len(contexts), D))
     d = contexts.shape[1]
     features[:, :d] = contexts - rest.features.base[:d]
-    return np.asarray(rewards - float(rest.shared.origin) - features @ component[MEAN : MEAN + D])
+    residuals = rewards - float(rest.shared.origin) - features @ component[MEAN : MEAN + D]
+    return np.asarray(residuals - np.median(residuals))
 
 
 def find_limit(seen: Seen) -> Limit:
     """The limit that parts windfalls from the bulk, if there are any."""
     known = np.isfinite(seen.residuals)
-    if known.sum() < FEWEST:
+    if known.sum() < FEWEST or limit_of(seen.rewards[known], seen.residuals[known]) == NO_LIMIT:
         return NO_LIMIT
-    rewards, e = seen.rewards[known], in_robust_sds(seen.residuals[known], seen.residuals[known])
+    some = Seen(seen.rewards[known], seen.residuals[known], seen.contexts[known], seen.arms[known])
+    return limit_of(some.rewards, unexplained(some))
+
+
+def limit_of(rewards: Array, residuals: Array) -> Limit:
+    """The limit that parts rewards with these residuals."""
+    e = in_robust_sds(residuals, residuals)
     found = [limit for side in (1.0, -1.0) if (limit := limit_on(side, rewards, e)) is not None]
     return found[0] if found else NO_LIMIT
+
+
+def unexplained(seen: Seen) -> Array:
+    """Residuals, or those from lines of least squares with slopes that are common to all arms, whichever are nearer."""
+    x, y = seen.contexts.copy(), seen.rewards.copy()
+    for arm in np.unique(seen.arms):
+        of_arm = seen.arms == arm
+        x[of_arm] -= x[of_arm].mean(axis=0)
+        y[of_arm] -= y[of_arm].mean()
+    with np.errstate(all="ignore"):
+        plain = y - x @ np.linalg.lstsq(x, y, rcond=None)[0] if np.isfinite(x).all() and np.isfinite(y).all() else y
+    plain -= np.median(plain)
+    return np.where(np.abs(plain) < np.abs(seen.residuals), plain, seen.residuals)
 
 
 def still_parts(limit: Limit, seen: Seen, n_rewards: int) -> bool:

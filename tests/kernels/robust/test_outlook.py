@@ -5,8 +5,10 @@ import pytest
 
 from polyarm.kernels._jit import plain
 from polyarm.kernels.robust import outlook, predict
+from polyarm.kernels.robust.component import COUNT, VAR
+from polyarm.kernels.robust.evidence import OUTLYING
 from polyarm.kernels.robust.noise import relative_noise
-from tests.kernels.robust.world import D, World, make_world
+from tests.kernels.robust.world import SEATS, D, World, make_world
 
 X = np.array([0.4, -1.2])
 WIDER = 1 + 3 / (np.array([8, 0, 4, 3]) + 3)  # of arms with so many rewards
@@ -29,10 +31,45 @@ def test_moments_are_wider_the_fewer_rewards_an_arm_has(world: World) -> None:
 def test_many_contexts_are_widened_as_one(world: World) -> None:
     many = np.random.default_rng(0).uniform(1.0, 2.0, (3, 2, 4))
     wider = many.copy()
-    plain(outlook.widen)(world.tables, world.sizes, wider)
+    plain(outlook.widen)(world.books, wider)
     np.testing.assert_array_equal(wider, np.stack([many[:, 0], many[:, 1] * WIDER], axis=1))
 
 
 def test_rewards_that_faded_count_for_what_is_left_of_them(world: World) -> None:
     world.tables[3, 0, 0] = 0.5
     assert plain(outlook.widening)(world.tables, world.sizes, 3) == pytest.approx(1 + 3 / 3.5)
+
+
+def test_an_arm_most_of_whose_rewards_are_far_may_be_a_stranger(world: World) -> None:
+    """Shift and variance from every reward by itself; without the weight of doubt they are told apart."""
+    world.shared.reward_square = S2 = 1e-3
+    many = np.zeros((2, 2, 4))
+    plain(outlook.widen)(world.books, many)
+    np.testing.assert_array_equal(many[0], many[1])
+    for arm, seats in enumerate(SEATS):
+        far = [np.zeros(0)]
+        for k, one in enumerate(world.known[arm]):
+            rows = world.data[arm][: len(seats)][np.array(seats) == k]
+            missed = rows[:, D] - rows[:, :D] @ world.centres[arm, :, D]
+            if one.s2 > S2 and (missed**2).sum() > OUTLYING * len(missed) * S2:
+                far.append(missed)
+        e = np.concatenate(far)
+        assert 2 * len(e) > len(seats) or len(seats) == 0
+        w = 1 - 0.5 ** len(e)
+        d = e.sum() / max(len(seats), 1)
+        wanted = w * (1 - w) * d**2 + w * (e.var() / len(e) if len(e) else 0.0)
+        assert many[0, 0, arm] == pytest.approx(w * d)
+        assert many[0, 1, arm] == pytest.approx(wanted**0.5)
+        assert len(e) == 0 or many[0, 0, arm] != pytest.approx(d)
+    compiled = np.zeros((2, 2, 4))
+    outlook.widen(world.books, compiled)
+    np.testing.assert_allclose(compiled, many, rtol=1e-12)
+
+
+def test_few_far_rewards_are_noise(world: World) -> None:
+    world.tables[0, COUNT, 0] += 100.0  # near rewards, as far as the test of VAR can tell
+    world.tables[0, VAR, 0] = 0.0
+    world.shared.reward_square = 1e-3
+    many = np.zeros((1, 2, 4))
+    plain(outlook.widen)(world.books, many)
+    np.testing.assert_array_equal(many[0, :, 0], 0.0)

@@ -5,17 +5,30 @@ Of an arm with few rewards the next state says something else, so the truth is f
 scenarios of many kinds (benchmarks/one_state.py) about 1 + DOUBT / (n_a + DOUBT) times as far.  Of several chains
 (inference.chains) each is as unsure: being surer cost whole runs on mixtures.
 
+A reward far from the line that an arm is thought to have is noise to the model, or the arm is a stranger: far better or
+worse than what the others have taught.  Of an arm most of whose rewards are far, the first n_far of them, the second is
+taken to be true with probability w = 1 - 2^-n_far, and its mean is then that of its rewards:
+
+mean    <- mean + w d,  variance <- variance + w (1 - w) d^2 + w v,   d = sum of the far residuals / n_a,
+           v their variance / n_far
+
 n_a    rewards of arm a, as many as its components hold
 sd_a   standard deviation of its mean given the state, which the rule takes as so many times larger
 noise  of its rewards, beside a typical arm's (noise.py)
 """
 
+import math
+
+import numpy as np
+
 from polyarm.kernels._jit import inlined, kernel
 from polyarm.kernels.mixture.means import n_held
 from polyarm.kernels.mixture.records import K_USED
+from polyarm.kernels.robust.component import COUNT, VAR
+from polyarm.kernels.robust.evidence import OUTLYING, misses
 from polyarm.kernels.robust.noise import relative_noise
 from polyarm.kernels.robust.predict import moments
-from polyarm.kernels.robust.records import Books
+from polyarm.kernels.robust.records import Arms, Books, arms_of, n_features
 from polyarm.types import Array, IntArray
 
 DOUBT = 3.0
@@ -27,19 +40,50 @@ def widening(components: Array, sizes: IntArray, arm: int) -> float:
     return 1.0 + DOUBT / (n_held(components[arm], sizes[arm, K_USED]) + DOUBT)
 
 
+@inlined
+def strangeness(arms: Arms, arm: int, t: Array) -> tuple[float, float]:
+    """What is added to mean and variance of an arm that may be a stranger."""
+    T, D, S2 = arms.components[arm], n_features(arms), arms.shared.reward_square
+    n, n_far, total, square = 0.0, 0.0, 0.0, 0.0
+    for k in range(arms.sizes[arm, K_USED]):
+        n += T[COUNT, k]
+        if T[VAR, k] > S2:  # else its rewards are near its own line, which is no noise
+            missed = misses(T, k, arms.centres[arm, :, D], t)
+            if missed > OUTLYING * T[COUNT, k] * S2:
+                n_far += T[COUNT, k]
+                total += t[D - 1]
+                square += missed
+    if 2.0 * n_far <= n or arms.prior.intercept == 0.0:
+        return 0.0, 0.0
+    w, d = 1.0 - 0.5**n_far, total / n
+    mean = total / n_far
+    return w * d, w * (1.0 - w) * d * d + w * max(square / n_far - mean * mean, 0.0) / n_far
+
+
+@inlined
+def look(arms: Arms, arm: int, t: Array, out: Array) -> None:
+    """Turn moments of an arm's mean, (n, 2, n_arms), into what the rule sees."""
+    factor = widening(arms.components, arms.sizes, arm)
+    shift, variance = strangeness(arms, arm, t)
+    for i in range(out.shape[0]):
+        out[i, 1, arm] *= factor
+        if variance > 0.0:
+            out[i, 0, arm] += shift
+            out[i, 1, arm] = math.sqrt(out[i, 1, arm] * out[i, 1, arm] + variance)
+
+
 @kernel
-def widen(components: Array, sizes: IntArray, out: Array) -> None:
-    """Widen the standard deviations of moments (n, 2, n_arms)."""
+def widen(books: Books, out: Array) -> None:
+    """Turn moments (n, 2, n_arms) into what the rule sees."""
+    arms = arms_of(books)
+    t = np.empty(n_features(arms))
     for arm in range(out.shape[2]):
-        factor = widening(components, sizes, arm)
-        for i in range(out.shape[0]):
-            out[i, 1, arm] *= factor
+        look(arms, arm, t, out)
 
 
 @kernel
 def outlook(books: Books, x: Array, out: Array, noise: Array) -> None:
     """Fill out (2, n_arms) with mean and widened sd of every arm's mean reward, and noise (n_arms,)."""
     moments(books, x, out)
-    for arm in range(out.shape[1]):
-        out[1, arm] *= widening(books.components, books.sizes, arm)
+    widen(books, out.reshape((1, 2, out.shape[1])))
     relative_noise(books.components, books.sizes, books.features.shape[1], noise)
