@@ -6,11 +6,11 @@ scenarios of many kinds (benchmarks/one_state.py) about 1 + DOUBT / (n_a + DOUBT
 (inference.chains) each is as unsure: being surer cost whole runs on mixtures.
 
 A reward far from the line that an arm is thought to have is noise to the model, or the arm is a stranger: far better or
-worse than what the others have taught.  Of an arm most of whose rewards are far, the first n_far of them, the second is
-taken to be true with probability w = 1 - 2^-n_far, and its mean is then that of its rewards:
+worse than what the others have taught.  Of an arm most of whose rewards are far, m of them, two or more, the second is
+taken to be true with probability w = 1 - 2^-(m - 1), and its mean is then that of its rewards:
 
 mean    <- mean + w d,  variance <- variance + w (1 - w) d^2 + w v,   d = sum of the far residuals / n_a,
-           v their variance / n_far
+           v their variance / m
 
 n_a    rewards of arm a, as many as its components hold
 sd_a   standard deviation of its mean given the state, which the rule takes as so many times larger
@@ -32,6 +32,7 @@ from polyarm.kernels.robust.records import Arms, Books, arms_of, n_features
 from polyarm.types import Array, IntArray
 
 DOUBT = 3.0
+FEWEST = 2.0  # far rewards of a stranger: one is an outlier, as a tenth of the first rewards may be
 
 
 @inlined
@@ -53,9 +54,9 @@ def strangeness(arms: Arms, arm: int, t: Array) -> tuple[float, float]:
                 n_far += T[COUNT, k]
                 total += t[D - 1]
                 square += missed
-    if 2.0 * n_far <= n or arms.prior.intercept == 0.0:
+    if 2.0 * n_far <= n or n_far < FEWEST or arms.prior.intercept == 0.0:
         return 0.0, 0.0
-    w, d = 1.0 - 0.5**n_far, total / n
+    w, d = 1.0 - 0.5 ** (n_far - 1.0), total / n
     mean = total / n_far
     return w * d, w * (1.0 - w) * d * d + w * max(square / n_far - mean * mean, 0.0) / n_far
 
