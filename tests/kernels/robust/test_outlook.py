@@ -6,8 +6,8 @@ import pytest
 from polyarm.kernels._jit import plain
 from polyarm.kernels.robust import outlook, predict
 from polyarm.kernels.robust.component import COUNT, VAR
-from polyarm.kernels.robust.evidence import OUTLYING
 from polyarm.kernels.robust.noise import relative_noise
+from polyarm.kernels.robust.outlook import ALIKE
 from tests.kernels.robust.world import SEATS, D, World, make_world
 
 X = np.array([0.4, -1.2])
@@ -42,25 +42,21 @@ def test_rewards_that_faded_count_for_what_is_left_of_them(world: World) -> None
 
 def test_an_arm_most_of_whose_rewards_are_far_may_be_a_stranger(world: World) -> None:
     """Shift and variance from every reward by itself; without the weight of doubt they are told apart."""
-    world.shared.reward_square = S2 = 1e-3
+    world.shared.reward_square = 1e-3
+    world.centres[:, D - 1, D] -= [20.0, 20.0, 30.0, 0.0]  # of the last arm rewards are on both sides
     many = np.zeros((2, 2, 4))
     plain(outlook.widen)(world.books, many)
     np.testing.assert_array_equal(many[0], many[1])
-    for arm, seats in enumerate(SEATS):
-        far = [np.zeros(0)]
-        for k, one in enumerate(world.known[arm]):
-            rows = world.data[arm][: len(seats)][np.array(seats) == k]
-            missed = rows[:, D] - rows[:, :D] @ world.centres[arm, :, D]
-            if one.s2 > S2 and (missed**2).sum() > OUTLYING * len(missed) * S2:
-                far.append(missed)
-        e = np.concatenate(far)
-        assert 2 * len(e) > len(seats) or len(seats) == 0
-        w = 1 - 0.5 ** (len(e) - 1) if len(e) > 1 else 0.0
-        d = e.sum() / max(len(seats), 1)
-        wanted = w * (1 - w) * d**2 + w * (e.var() / len(e) if len(e) else 0.0)
-        assert many[0, 0, arm] == pytest.approx(w * d)
-        assert many[0, 1, arm] == pytest.approx(wanted**0.5)
-        assert w == 0 or many[0, 0, arm] != pytest.approx(d)
+    np.testing.assert_array_equal(many[0, :, [1, 3]], 0.0)
+    for arm in (0, 2):
+        n = len(SEATS[arm])
+        rows = world.data[arm][:n]
+        e = rows[:, D] - rows[:, :D] @ world.centres[arm, :, D]
+        assert e.mean() ** 2 > ALIKE * (e**2).mean()
+        w = 1 - 0.5 ** (n - 1)
+        assert many[0, 0, arm] == pytest.approx(w * e.mean())
+        assert many[0, 1, arm] == pytest.approx((w * (1 - w) * e.mean() ** 2 + w * e.var() / n) ** 0.5)
+        assert many[0, 0, arm] != pytest.approx(e.mean())
     compiled = np.zeros((2, 2, 4))
     outlook.widen(world.books, compiled)
     np.testing.assert_allclose(compiled, many, rtol=1e-12)

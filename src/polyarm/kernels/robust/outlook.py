@@ -6,8 +6,8 @@ scenarios of many kinds (benchmarks/one_state.py) about 1 + DOUBT / (n_a + DOUBT
 (inference.chains) each is as unsure: being surer cost whole runs on mixtures.
 
 A reward far from the line that an arm is thought to have is noise to the model, or the arm is a stranger: far better or
-worse than what the others have taught.  Of an arm most of whose rewards are far, m of them, two or more, the second is
-taken to be true with probability w = 1 - 2^-(m - 1), and its mean is then that of its rewards:
+worse than what the others have taught.  Of an arm most of whose rewards are far, m of them, two or more, and all about
+as far, the second is taken to be true with probability w = 1 - 2^-(m - 1), and its mean is then that of its rewards:
 
 mean    <- mean + w d,  variance <- variance + w (1 - w) d^2 + w v,   d = sum of the far residuals / n_a,
            v their variance / m
@@ -33,6 +33,7 @@ from polyarm.types import Array, IntArray
 
 DOUBT = 3.0
 FEWEST = 2.0  # far rewards of a stranger: one is an outlier, as a tenth of the first rewards may be
+ALIKE = 0.9  # share of their mean square that the square of their mean has at least: they are all about as far
 
 
 @inlined
@@ -54,10 +55,10 @@ def strangeness(arms: Arms, arm: int, t: Array) -> tuple[float, float]:
                 n_far += T[COUNT, k]
                 total += t[D - 1]
                 square += missed
-    if 2.0 * n_far <= n or n_far < FEWEST or arms.prior.intercept == 0.0:
+    alike = total * total >= ALIKE * n_far * square
+    if 2.0 * n_far <= n or n_far < FEWEST or not alike or arms.prior.intercept == 0.0:
         return 0.0, 0.0
-    w, d = 1.0 - 0.5 ** (n_far - 1.0), total / n
-    mean = total / n_far
+    w, d, mean = 1.0 - 0.5 ** (n_far - 1.0), total / n, total / n_far
     return w * d, w * (1.0 - w) * d * d + w * max(square / n_far - mean * mean, 0.0) / n_far
 
 
