@@ -9,7 +9,8 @@ e  residuals of rewards from their arm's main line, counted from their median in
 
 A distance c parts windfalls from the bulk where hardly any e is near it, and signs beyond it are not those of a fair
 coin: their probability where one in fifty is on the other side is so many times that under a fair coin.  That ratio is
-a test martingale: noise of both signs is ever taken for windfalls with probability 1 / EVIDENCE at most (Ville).
+a test martingale: at one distance and on one side noise of both signs ever reaches EVIDENCE with probability
+1 / EVIDENCE at most (Ville).
 """
 
 import math
