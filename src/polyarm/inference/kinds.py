@@ -78,10 +78,6 @@ class Found(NamedTuple):
     constant: float
     limit: Limit = NO_LIMIT
 
-    def is_known(self, reward: float) -> bool:
-        """Whether a reward is of one of these kinds, or of the bulk."""
-        return is_known(np.array(self.values), np.array(self.limit), reward)
-
 
 class KindsState(NamedTuple):
     """The rest's state, the sticks with every arm's rewards, and the values that rewards took.
@@ -143,7 +139,7 @@ def is_kind(values: Array, y: float) -> bool:
     return len(values) > 0 and bool((values == y).any())
 
 
-def is_known(values: Array, limit: Array, y: float) -> bool:
+def is_known(values: Array, limit: Array | Limit, y: float) -> bool:
     """Whether a reward is of a kind: one of the values, or where a limit parts rewards, of the bulk."""
     return is_kind(values, y) if limit[0] == 0.0 else not is_windfall(limit, y)
 
@@ -549,11 +545,11 @@ class KindsEngine:
 
     def _rebuilt(self, state: KindsState, found: Found, reward: Reward, rng: Rng) -> KindsState:
         """State with other kinds, learnt anew from the rewards that can still move and a new one."""
-        known = bool(state.sticks.columns[kernels.SEEN, 0] > 0)
+        rewards, known = [*self._kept(state), reward], bool(state.sticks.columns[kernels.SEEN, 0] > 0)
         if not self.rest.fixed_units and len(found.values) > 0:
-            for each in [reward] if known else [*self._kept(state), reward]:
+            for each in [reward] if known else rewards:
                 kernels.observe(state.sticks.columns, each.context)
-        return self._learnt_anew(state, [*self._kept(state), reward], found, rng)
+        return self._learnt_anew(state, rewards, found, rng)
 
     def _learnt_anew(self, state: KindsState, rewards: list[Reward], found: Found, rng: Rng) -> KindsState:
         """State with other kinds that has learnt these rewards; columns are measured already."""
@@ -586,7 +582,8 @@ class KindsEngine:
         if found.rest != MIXTURE:
             return state
         chains = chains_of(state)
-        others = [each for each in rewards if found.is_known(each.value) == (found.limit != NO_LIMIT)]
+        values, parted = np.array(found.values), found.limit != NO_LIMIT
+        others = [each for each in rewards if is_known(values, found.limit, each.value) == parted]
         engine = self._chains if len(others) <= LOOKS else self._quick
         for arm, x, y in others:
             chains = engine.with_reward(chains, x, arm, y, rng_handle(rng))
@@ -731,7 +728,7 @@ class KindsEngine:
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self._chains.moments(chains_of(state), x)
-            bulk = out.copy()
+            bulk = out.copy() if is_parted(state) else out
             if is_amounts_on(state.amounts):
                 trusted(amounts.moments)(state.amounts.model, state.amounts.weights, x, out)
         else:
@@ -752,7 +749,7 @@ class KindsEngine:
         x = require_contexts(contexts, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self._chains.moments_many(chains_of(state), x)
-            bulk = out.copy()
+            bulk = out.copy() if is_parted(state) else out
             if is_amounts_on(state.amounts):
                 amounts.moments_many(state.amounts.model, state.amounts.weights, x, out)
         else:

@@ -63,7 +63,7 @@ class Seen(NamedTuple):
 def is_windfall(limit: Array | Limit, reward: float) -> bool:
     """Whether a reward is beyond the limit."""
     side, at = limit
-    return bool(side * reward > side * at) if side != 0.0 else False
+    return bool(side * reward > side * at)
 
 
 def is_opposite(limit: Array | Limit, middle: float, reward: float) -> bool:
@@ -74,7 +74,7 @@ def is_opposite(limit: Array | Limit, middle: float, reward: float) -> bool:
 def are_windfalls(limit: Array | Limit, rewards: Array) -> Mask:
     """The same for many rewards."""
     side, at = limit
-    return np.asarray(side * rewards > side * at if side != 0.0 else np.zeros(len(rewards)), dtype=np.bool_)
+    return np.asarray(side * rewards > side * at)
 
 
 def is_looked_at(n: int) -> bool:
@@ -157,7 +157,7 @@ def in_robust_sds(residuals: Array, bulk: Array) -> Array:
 def limit_on(side: float, rewards: Array, e: Array) -> Limit | None:
     """The limit on one side."""
     beyond = np.sort(side * e)
-    if len(beyond) == 0 or not np.isfinite(beyond[-1]):
+    if not np.isfinite(beyond[-1]):
         return None
     steps = math.ceil(math.log(max(beyond[-1] / NEAREST, 1.0)) / math.log(GAP))
     distances = NEAREST * GAP ** np.arange(steps)

@@ -5,10 +5,10 @@ import pytest
 
 from polyarm.kernels._jit import plain
 from polyarm.kernels.robust import outlook, predict
-from polyarm.kernels.robust.component import COUNT, VAR
+from polyarm.kernels.robust.component import COUNT, SYY, VAR
 from polyarm.kernels.robust.noise import relative_noise
 from polyarm.kernels.robust.outlook import ALIKE
-from tests.kernels.robust.world import SEATS, D, World, make_world
+from tests.kernels.robust.world import PAIRS, SEATS, X_ROW, XY_ROW, D, World, make_world
 
 X = np.array([0.4, -1.2])
 WIDER = 1 + 3 / (np.array([8, 0, 4, 3]) + 3)  # of arms with so many rewards
@@ -69,3 +69,18 @@ def test_few_far_rewards_are_noise(world: World) -> None:
     many = np.zeros((1, 2, 4))
     plain(outlook.widen)(world.books, many)
     np.testing.assert_array_equal(many[0, :, 0], 0.0)
+
+
+def test_a_stranger_without_noise_is_one_however_many_rewards_it_has(world: World) -> None:
+    """After 64 equal rewards nothing is in doubt: no variance is added, but the mean is still that of the rewards."""
+    T, arm = world.tables[3], 3
+    T[:, 0] = 0.0
+    T[[COUNT, SYY], 0] = 64.0, 64.0 * 25.0
+    T[[X_ROW + PAIRS - 1, XY_ROW + D - 1], 0] = 64.0, 64.0 * 5.0
+    T[VAR, 0] = 9.0
+    world.centres[arm, :, D] = 0.0
+    world.shared.reward_square = 1e-3
+    out = np.ones((1, 2, 4))
+    plain(outlook.widen)(world.books, out)
+    assert out[0, 0, arm] == pytest.approx(6.0)
+    assert out[0, 1, arm] == pytest.approx(1 + 3 / 67)

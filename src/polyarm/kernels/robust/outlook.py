@@ -69,7 +69,7 @@ def look(arms: Arms, arm: int, t: Array, out: Array) -> None:
     shift, variance = strangeness(arms, arm, t)
     for i in range(out.shape[0]):
         out[i, 1, arm] *= factor
-        if variance > 0.0:
+        if shift != 0.0:
             out[i, 0, arm] += shift
             out[i, 1, arm] = math.sqrt(out[i, 1, arm] * out[i, 1, arm] + variance)
 
