@@ -26,10 +26,12 @@ from polyarm.inference.windfalls import (
     find_limit,
     is_opposite,
     is_windfall,
+    residuals_of,
     still_parts,
 )
 from polyarm.kernels import stick_shares
 from polyarm.kernels._jit import plain
+from polyarm.kernels.robust import component
 from polyarm.models import RobustMixture
 from polyarm.models.objectives import MEAN, ProbabilityAbove
 from polyarm.policies import make_policy
@@ -111,6 +113,19 @@ def test_windfalls_that_a_line_explains_are_none() -> None:
     assert find_limit(seen(noise + 100.0 * far, noise + 100.0 * far)) != NO_LIMIT
     flag = np.column_stack([rng.standard_normal(500), far])  # the mixture had not learnt its slope
     assert find_limit(seen(noise + 100.0 * far, noise + 100.0 * far, flag)) == NO_LIMIT
+
+
+def test_rewards_of_an_arm_that_is_far_from_all_others_are_none() -> None:
+    """Its largest component is one of outliers: residuals count from the median of the arm."""
+    rng = np.random.default_rng(7)
+    values = rng.standard_normal(200) + np.where(np.arange(200) % 5 == 2, 60.0, 0.0)
+    kinds, contexts = engine(5, 1), rng.standard_normal((200, 1))
+    for n in (49, 62, 96, 200):
+        state = fed(kinds, values[:n], contexts[:n])
+        assert not is_parted(state)
+        rest = state.rest._replace(tables=state.rest.tables.copy())
+        rest.tables[2, component.MEAN : component.MEAN + 2] = 0.0  # the arm is not known for what it is
+        assert np.abs(residuals_of(rest, 2, contexts[2:n:5], values[2:n:5])).max() < 5.0
 
 
 def test_few_windfalls_and_small_ones_are_none() -> None:
