@@ -90,6 +90,7 @@ PLANS: dict[str, Plan] = {
     "ratings": Plan(500, ("ordinal",)),
     **dict.fromkeys(("laplace/6-arms", "laplace/20-arms", "unequal-noise"), Plan(500)),
     **dict.fromkeys(("windfalls", "windfalls/frequent", "windfalls/losses"), Plan(200)),
+    **dict.fromkeys(("profits", "profits/price", "profits/control"), Plan(200)),
     **dict.fromkeys(("breast-cancer", "wine"), Plan(500, ("logistic",))),
     "digits/20": Plan(100, ("logistic",)),
     "digits/64": Plan(60, ("logistic",)),

@@ -1,6 +1,7 @@
 """The engines that must keep the contract: a new one adds a line."""
 
 from collections.abc import Callable
+from typing import Any
 
 from polyarm.inference import (
     Budget,
@@ -42,6 +43,18 @@ class WindfallsEngine(KindsEngine):
 
     family = "windfalls"
 
+
+class ProfitsEngine(KindsEngine):
+    """The same, fed with what is left of rewards above 1/2 when every arm has a cost of its own."""
+
+    def update(self, state: Any, context: Any, arm: Any, reward: Any, rng: Any) -> Any:
+        """State after one reward, less the cost of its arm."""
+        if type(reward) is float and type(arm) is int and abs(reward) < LARGE:
+            reward = max(reward - 0.5, 0.0) - 0.05 * (1 + arm)
+        return super().update(state, context, arm, reward, rng)
+
+
+LARGE = 1e6  # rewards above are meant to be refused, or to be that large
 
 ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, context dimension -> engine
     "conjugate": lambda n, d: ConjugateEngine([LinearGaussian(base(d))] * n),
@@ -90,6 +103,9 @@ ENGINES: dict[str, Callable[[int, int], AnyEngine]] = {  # number of arms, conte
     "robust, windfalls, bounded memory": lambda n, d: WindfallsEngine(
         RobustEngine(RobustMixture(n, d), 8, 4, memory=10)
     ),
+    "robust, profits": lambda n, d: ProfitsEngine(RobustEngine(RobustMixture(n, d), 8, 4)),
+    "robust, profits, fading": lambda n, d: ProfitsEngine(RobustEngine(RobustMixture(n, d), 8, 4, half_life=150.0)),
+    "robust, profits, bounded memory": lambda n, d: ProfitsEngine(RobustEngine(RobustMixture(n, d), 8, 4, memory=10)),
     "robust": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4),
     "robust, bounded memory": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, memory=10),
     "robust, fading": lambda n, d: RobustEngine(RobustMixture(n, d), 8, 4, half_life=15.0),

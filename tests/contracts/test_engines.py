@@ -92,7 +92,7 @@ def test_a_file_continues_bit_for_bit(engine: AnyEngine, n: int, tmp_path: Path)
 
 def test_numbering_of_arms_is_free(name: str, engine: AnyEngine) -> None:
     """Rewards alone touch an arm, so that renumbered arms learn the very same; draws agree in distribution."""
-    if name in IN_TURN:
+    if name in IN_TURN or "profits" in name:  # an arm's cost goes by its number there
         return
     new_number = np.array([2, 0, 1])
     data = rewards(30, 2, 3, seed=3)

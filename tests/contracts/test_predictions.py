@@ -32,7 +32,7 @@ def test_the_predictive_has_the_expected_mean(name: str) -> None:
         assert found.cdf(1e9) == pytest.approx(1.0, abs=1e-6)
 
 
-NOT_ON_GRID = ("counts", "windfalls")  # the engines whose rewards have no density there, or hardly any
+NOT_ON_GRID = ("counts", "windfalls", "profits")  # the engines whose rewards have no density there, or hardly any
 CONTINUOUS = [
     name
     for name in NAMES

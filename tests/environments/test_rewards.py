@@ -10,6 +10,7 @@ from polyarm.environments import (
     Counts,
     Durations,
     LinearLaplace,
+    Profits,
     Purchases,
     Rates,
     Ratings,
@@ -107,6 +108,22 @@ def test_refunds_have_both_signs_and_the_cost_asked_for() -> None:
     assert min((world.rewards == 0).mean(), (world.rewards > 0).mean(), (world.rewards < 0).mean()) > 0.05
 
 
+def test_profits_are_margins_less_what_every_arm_costs() -> None:
+    world = world_of(Profits(rate=0.3), 11)
+    costs = -world.rewards.min(axis=0)
+    assert ((costs >= 0) & (costs <= 2) & (np.abs(100 * costs - np.round(100 * costs)) < 1e-9)).all()
+    assert len(np.unique(costs)) == 4
+    assert ((world.rewards == -costs).mean(axis=0) > 0.3).all()
+    price = world_of(Profits(margins="price", price=5.0), 12)
+    for arm in range(4):
+        low, high = np.unique(price.rewards[:, arm])
+        assert high - low == pytest.approx(5.0)
+    control = world_of(Profits(control=True), 13)
+    assert (control.rewards[:, 0] == 0).all()
+    assert (control.means[:, 0] == 0).all()
+    assert (np.abs(control.means[:, 1:]) > 0).all()
+
+
 def test_durations_have_their_means_and_laws() -> None:
     laws = {
         "gamma": ("gamma", (0.3, 0.0, 1 / 0.3)),
@@ -185,6 +202,10 @@ def test_impossible_settings_are_told() -> None:
         (lambda: Purchases(amounts="pareto"), "amounts must be one of"),  # type: ignore[arg-type]
         (lambda: Purchases(fee=-1.0), "fee must be"),
         (lambda: Refunds(cost=0.0), "cost must be"),
+        (lambda: Profits(margins="pareto"), "margins must be one of"),  # type: ignore[arg-type]
+        (lambda: Profits(cost=-1.0), "cost must be"),
+        (lambda: Profits(price=0.0), "price must be"),
+        (lambda: Profits(control=1), "control must be"),  # type: ignore[arg-type]
         (lambda: Durations(law="pareto"), "law must be one of"),  # type: ignore[arg-type]
         (lambda: Counts(dispersion=-1.0), "dispersion must be"),
         (lambda: Ratings(cuts=(1.0, 0.0)), "cuts must be"),

@@ -421,14 +421,15 @@ def test_states_without_weights_of_densities_begin_with_those_of_means() -> None
 
 def test_each_earlier_version_had_fewer_fields() -> None:
     state = KindsEngine(RobustEngine(RobustMixture(2, 1)), n_chains=2).init()
-    names = [{name.removeprefix("state.") for name, _ in leaves(state, earlier=n)} for n in range(7)]
-    assert names[0] - names[1] == {"limit"}
-    assert {name.rpartition(".")[2] for name in names[1] - names[2]} == {"centre_ratio"}
-    assert {name.partition(".")[0] for name in names[2] - names[3]} == {"other_chains"}
-    assert names[3] - names[4] == {"amounts.density_weights"}
-    assert {name.partition(".")[0] for name in names[4] - names[5]} == {"amounts"}
-    assert {name.partition(".")[0] for name in names[5] - names[6]} == {"links"}
-    assert not any(name.startswith(("amounts", "links", "other_chains")) for name in names[6])
+    names = [{name.removeprefix("state.") for name, _ in leaves(state, earlier=n)} for n in range(8)]
+    assert names[0] - names[1] == {"bases"}
+    assert names[1] - names[2] == {"limit"}
+    assert {name.rpartition(".")[2] for name in names[2] - names[3]} == {"centre_ratio"}
+    assert {name.partition(".")[0] for name in names[3] - names[4]} == {"other_chains"}
+    assert names[4] - names[5] == {"amounts.density_weights"}
+    assert {name.partition(".")[0] for name in names[5] - names[6]} == {"amounts"}
+    assert {name.partition(".")[0] for name in names[6] - names[7]} == {"links"}
+    assert not any(name.startswith(("amounts", "links", "other_chains")) for name in names[7])
 
 
 def test_two_humps_are_told_from_one_where_means_are_alike() -> None:

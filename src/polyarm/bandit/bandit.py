@@ -59,7 +59,8 @@ class Bandit:
     objective       what an arm is judged by: "mean", or a functional of its reward's distribution
     min_propensity  every eligible arm is played with at least this probability
     max_pending     so many decisions may wait for their reward; the oldest beyond are dropped
-    seed            one integer behind every random number; drawn if None
+    seed            one integer behind every random number, with the ids of decisions: give your own, and a run repeats;
+                    drawn if None
     log             a folder to which decisions are added as Parquet once their reward has come
 
     Any number of threads may use one bandit; a call that fails changes nothing.

@@ -19,6 +19,7 @@ from polyarm.environments.nonlinear import SmoothBandit
 from polyarm.environments.oncology import oncology
 from polyarm.environments.outliers import LinearOutliers
 from polyarm.environments.presets import NAMES, Scenario, make_scenario, scenario_names
+from polyarm.environments.profits import Profits
 from polyarm.environments.purchases import Purchases, Refunds
 from polyarm.environments.ratings import Ratings
 from polyarm.environments.revenue import Offer, Revenue
@@ -44,6 +45,7 @@ __all__ = [
     "LinearStudent",
     "MixtureBandit",
     "Offer",
+    "Profits",
     "Purchases",
     "RandomLinear",
     "Rates",

@@ -1,4 +1,4 @@
-"""Scenarios for every kind of reward: clicks, revenue, durations, counts, ratings, kinds of noise, windfalls."""
+"""Scenarios for every kind of reward: clicks, revenue, durations, counts, ratings, noise, windfalls, profits."""
 
 from typing import TypeAlias
 
@@ -6,6 +6,7 @@ from polyarm.environments.clicks import Clicks, Rates
 from polyarm.environments.counts import Counts
 from polyarm.environments.durations import Durations
 from polyarm.environments.laplace import LinearLaplace
+from polyarm.environments.profits import Profits
 from polyarm.environments.purchases import Purchases, Refunds
 from polyarm.environments.ratings import Ratings
 from polyarm.environments.unequal import UnequalNoise
@@ -49,5 +50,10 @@ REWARDS: dict[str, Settings] = {
         "": (Windfalls(), 3000),
         "frequent": (Windfalls(rate=0.1, size=20.0), 1500),
         "losses": (Windfalls(size=-50.0), 3000),
+    },
+    "profits": {
+        "": (Profits(), 2000),
+        "price": (Profits(margins="price"), 2000),
+        "control": (Profits(control=True), 2000),
     },
 }

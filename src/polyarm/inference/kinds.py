@@ -16,10 +16,26 @@ from polyarm.errors import (
     require_contexts,
     require_count,
     require_reward,
+    require_vector,
 )
 from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState, are_amounts
 from polyarm.inference.amounts import is_on as is_amounts_on
 from polyarm.inference.arms import with_empty_arm
+from polyarm.inference.bases import (
+    BASE,
+    LONGEST,
+    NO_BASES,
+    add_to_moments,
+    counted_from,
+    drawn_bases,
+    find_bases,
+    has_bases,
+    same_bases,
+    unseen,
+    with_one_more,
+)
+from polyarm.inference.bases import LOOKS as BASE_LOOKS
+from polyarm.inference.bases import YOUNG as YOUNG_ARM
 from polyarm.inference.chains import Chains, ChainsEngine, are_alive, chains_of
 from polyarm.inference.columns import observe
 from polyarm.inference.door import NOTHING, Door
@@ -54,6 +70,7 @@ from polyarm.kernels.sticks import Sticks
 from polyarm.models import Objective, StudentMixture
 from polyarm.models.amounts import AmountMixture
 from polyarm.models.jumps import JumpMixture
+from polyarm.models.objectives import ProbabilityAbove
 from polyarm.models.sticks import LogisticSticks
 from polyarm.types import Array, Choice, IntArray, Rng, packed
 
@@ -63,6 +80,7 @@ LEAST = 4  # rewards that it holds at least
 CLICK, NONE = 1.0, 0.0  # while no other value was seen, rewards are one of these, from the first one on
 FEW = 3  # where no more different values were seen, every value seen twice is a kind
 LOOKS = 64  # the values are looked at in every step up to here, then at powers of two
+LEAST_TIED = 2.0  # rewards of two values that say that arms may have bases of their own
 SAME = 1e-12  # relative difference that rounding makes
 PASSES = 5  # over all rewards when the kinds change
 MIXTURE, UNKNOWN, CONSTANT = 0, 1, 2  # what the rest is: the robust model, nothing yet, one value
@@ -88,6 +106,7 @@ class KindsState(NamedTuple):
     other_chains are those that learn the rest beside the first one, as if nothing was learnt once that one is alone.
     Where a limit (side, at) parts windfalls from the bulk of the rewards (see windfalls), the only kind is the bulk:
     sticks tell the two apart, rest learns the bulk, amounts the windfalls, and values is the bulk's middle.
+    Where arms have bases of their own (see bases), all of this is of rewards counted from their arm's base.
     """
 
     rest: RobustState
@@ -103,6 +122,7 @@ class KindsState(NamedTuple):
     amounts: AmountState
     other_chains: Chains
     limit: Array
+    bases: Array
     made_with: str = ""
 
     def after(self, rest: RobustState, n: int) -> "KindsState":
@@ -116,12 +136,12 @@ class KindsState(NamedTuple):
     @staticmethod
     def growing_axes() -> dict[str, tuple[int, ...]]:
         """Axes that grow: rewards, and what depends on the number of kinds."""
-        return {"data": (0, 1), "values": (0,)}
+        return {"data": (0, 1), "values": (0,), "bases": (1,)}
 
     @staticmethod
     def added_fields() -> dict[str, int]:
         """Fields that earlier layouts of states did not have."""
-        return {"links": 1, "amounts": 2, "other_chains": 4, "limit": 6}
+        return {"links": 1, "amounts": 2, "other_chains": 4, "limit": 6, "bases": 7}
 
 
 def is_plain(state: KindsState) -> bool:
@@ -154,12 +174,12 @@ def some_rewards(rest: RobustState) -> Array:
     return np.asarray(rest.reservoir[: rest.n_rewards] + rest.shared.origin)
 
 
-def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
+def find_kinds(tally: Array, seen: Array, values: Array, may_be_clicks: bool = True) -> Found:
     """The kinds given how often each value was seen and which are kinds already."""
     n, lost, used = float(seen[tallies.N]), float(seen[tallies.LOST]), int(seen[tallies.USED])
     counts = sorted(((float(c), float(v)) for v, c in tally[:used]), key=lambda pair: -pair[0])
     few = lost == 0 and used <= FEW
-    if few and counts and all(v in (CLICK, NONE) for _, v in counts):
+    if may_be_clicks and few and counts and all(v in (CLICK, NONE) for _, v in counts):
         return Found((NONE,), CONSTANT, CLICK) if set(values) == {NONE} else Found((CLICK,), CONSTANT, NONE)
     if few:
         kinds = [v for c, v in counts if c >= 2][: max(used - 1, 1)]
@@ -175,6 +195,31 @@ def find_kinds(tally: Array, seen: Array, values: Array) -> Found:
     return Found(tuple(kinds), CONSTANT if others else UNKNOWN, others[0] if others else 0.0)
 
 
+def are_clicks(state: KindsState) -> bool:
+    """Whether nothing but 0 and 1 was seen."""
+    values = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
+    return bool(state.seen[tallies.LOST] == 0 and np.isin(values, (CLICK, NONE)).all())
+
+
+def counted(state: KindsState, reward: Reward) -> Reward:
+    """A reward counted from its arm's base."""
+    if not has_bases(state.bases):
+        return reward
+    known = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
+    return reward._replace(value=counted_from(float(state.bases[BASE, reward.arm]), reward.value, known))
+
+
+def in_turn(rewards: list[tuple[Array, Array]]) -> list[Reward]:
+    """Rewards of all arms, those of different arms taken in turn, oldest first."""
+    dated: list[tuple[float, Reward]] = []
+    for arm, (contexts, values) in enumerate(rewards):
+        n = len(values)
+        dated += [
+            ((i + 0.5) / n, Reward(arm, x, float(y))) for i, (x, y) in enumerate(zip(contexts, values, strict=True))
+        ]
+    return [reward for _, reward in sorted(dated, key=lambda pair: pair[0])]
+
+
 @dataclass(frozen=True, eq=False)
 class KindsEngine:
     """The robust model of all arms for rewards without kinds, bit for bit; with kinds, sticks that tell which value a
@@ -188,6 +233,8 @@ class KindsEngine:
     side of 0, a model of amounts beside the robust one predicts its mean too (see amounts).
     Without kinds, a few rewards far beyond all others on one side are told apart from them as if they were of a kind of
     their own: their probability and their amount depend on the context (see windfalls).
+    Where every arm takes a value of its own again and again, as the cost of an offer that nobody took, rewards are
+    counted from their arm's value (see bases).
     Beside all of this, rewards on a grid may be counts or marks: models of these, with a link, predict too, and means,
     draws and predictive distributions are those of all models, weighted by how well each has predicted (see links).
     rest     the engine of the robust model, with its memory and half-life, which hold for the sticks too
@@ -196,6 +243,7 @@ class KindsEngine:
              of another arm
     n_chains chains of the robust model's sampler that learn beside each other while arms are young (see chains)
     windfalls whether rewards far out on one side are told apart
+    bases    whether rewards are counted from values that arms have of their own
     """
 
     rest: RobustEngine
@@ -203,7 +251,8 @@ class KindsEngine:
     moves: int = 32
     n_chains: int = 1
     windfalls: bool = True
-    added_settings: ClassVar = ("n_chains", "windfalls")
+    bases: bool = True
+    added_settings: ClassVar = ("n_chains", "windfalls", "bases")
     _hyperprior: Array = field(init=False, repr=False)
     _chains: ChainsEngine = field(init=False, repr=False)
     _quick: ChainsEngine = field(init=False, repr=False)
@@ -216,6 +265,7 @@ class KindsEngine:
         require_count(self.moves, "moves", at_least=0)
         require_count(self.n_chains, "n_chains")
         require(isinstance(self.windfalls, bool), "windfalls", "True or False", self.windfalls)
+        require(isinstance(self.bases, bool), "bases", "True or False", self.bases)
         prior = self.sticks or LogisticSticks(self.n_arms, self.context_dim)
         object.__setattr__(
             self,
@@ -260,6 +310,7 @@ class KindsEngine:
             amounts=self._amounts.init(),
             other_chains=self._chains.others(),
             limit=np.array(NO_LIMIT),
+            bases=NO_BASES.copy(),
             made_with=self._door.settings(self),
         )
 
@@ -298,7 +349,8 @@ class KindsEngine:
         made_with = engine._door.settings(engine)
         data = (*state.data, engine._no_rewards(m)[-1])
         links, amounts = self._links.with_arm(state.links), self._amounts.with_arm(state.amounts)
-        state = state._replace(links=links, amounts=amounts, made_with=made_with)
+        bases = with_one_more(state.bases)
+        state = state._replace(links=links, amounts=amounts, bases=bases, made_with=made_with)
         return engine, state._replace(rest=rest, other_chains=others, sticks=wider, data=data)
 
     def update(self, state: KindsState, context: Array, arm: int, reward: float, rng: Rng) -> KindsState:
@@ -321,7 +373,7 @@ class KindsEngine:
         door.last = NOTHING
         backup = backup_of(state, y)
         try:
-            door.last = state = self._with_reward(state, Reward(a, x, y), rng)
+            door.last = state = self._with_counted(state, Reward(a, x, y), rng)
         except NumericalFailure:
             if backup is not None:
                 put_back(state, backup)
@@ -333,7 +385,49 @@ class KindsEngine:
         """Whether the mixture alone learns from the next reward, unless it is one at which rewards are looked at."""
         off_grid = bool(state.links.models.grid[STATUS] == OFF)
         alone = not are_alive(state.rest, state.other_chains)
-        return self.rest.half_life is None and off_grid and state.n_rewards >= LOOKS and alone and is_plain(state)
+        plain = is_plain(state) and not has_bases(state.bases)
+        return self.rest.half_life is None and off_grid and state.n_rewards >= LOOKS and alone and plain
+
+    def _with_counted(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
+        """State that has learnt a reward, counted from its arm's base where arms have bases of their own."""
+        if self.bases and self._must_look_at_bases(state, reward):
+            rewards = self._uncounted(state)
+            learnt = np.array([len(values) > 0 for _, values in rewards])
+            contexts, values = rewards[reward.arm]
+            rewards[reward.arm] = np.vstack([contexts, reward.context]), np.append(values, reward.value)
+            bases = find_bases([values for _, values in rewards], state.bases)
+            if not same_bases(bases, state.bases, learnt):
+                return self._counted_anew(state, bases, rewards, rng)
+            state = state._replace(bases=bases)
+        return self._with_reward(state, counted(state, reward), rng)
+
+    def _must_look_at_bases(self, state: KindsState, reward: Reward) -> bool:
+        """Whether arms may have other bases, or none any more, with a reward."""
+        n = state.n_rewards + 1
+        if has_bases(state.bases):
+            base, spread = state.bases[:, reward.arm]
+            sizes = state.sticks.sizes if len(state.values) > 0 else state.rest.sizes[:, ROWS:]
+            young = sizes[reward.arm, 0] < YOUNG_ARM
+            return bool(n in BASE_LOOKS or (young and (reward.value != base or spread > 0.0)))
+        ties = state.tally[: int(state.seen[tallies.USED]), tallies.COUNT] >= LEAST_TIED
+        return n in BASE_LOOKS and int(ties.sum()) >= 2 and not is_parted(state) and not are_clicks(state)
+
+    def _uncounted(self, state: KindsState) -> list[tuple[Array, Array]]:
+        """Contexts and values of every arm's rewards that can still move, oldest first, counted from 0."""
+        rewards = [self._rewards(state, arm) for arm in range(self.n_arms)]
+        if not has_bases(state.bases):
+            return rewards
+        return [(x, y + base) for (x, y), base in zip(rewards, state.bases[BASE], strict=True)]
+
+    def _counted_anew(
+        self, state: KindsState, bases: Array, rewards: list[tuple[Array, Array]], rng: Rng
+    ) -> KindsState:
+        """State that has learnt the latest of these rewards, counted from these bases, and nothing else."""
+        n = state.n_rewards + 1
+        state = self.init()._replace(bases=bases)
+        for each in in_turn(rewards)[-LONGEST:]:
+            state = self._with_reward(state, counted(state, each), rng)
+        return state._replace(n_rewards=n)
 
     def _with_reward(self, state: KindsState, reward: Reward, rng: Rng) -> KindsState:
         if is_on(state.links):
@@ -429,10 +523,11 @@ class KindsEngine:
         """
         parted = is_parted(state)
         kinds = state.values[:0] if parted else state.values
-        found = find_kinds(state.tally, state.seen, kinds) if self._must_look(state, n, reward.value) else None
+        clicks = not has_bases(state.bases)
+        found = find_kinds(state.tally, state.seen, kinds, clicks) if self._must_look(state, n, reward.value) else None
         if len(kinds) > 0 or (found is not None and found.values):
             return found
-        if self.windfalls and (may_be_parted(n) or (parted and self._is_doubtful(state, reward.value))):
+        if self.windfalls and clicks and (may_be_parted(n) or (parted and self._is_doubtful(state, reward.value))):
             return self._parted(state, reward)
         return None if parted else found
 
@@ -518,14 +613,7 @@ class KindsEngine:
 
     def _kept(self, state: KindsState) -> list[Reward]:
         """All rewards that can still move, those of different arms taken in turn, oldest first."""
-        dated: list[tuple[float, Reward]] = []
-        for arm in range(self.n_arms):
-            contexts, values = self._rewards(state, arm)
-            n = len(values)
-            dated += [
-                ((i + 0.5) / n, Reward(arm, x, float(y))) for i, (x, y) in enumerate(zip(contexts, values, strict=True))
-            ]
-        return [reward for _, reward in sorted(dated, key=lambda pair: pair[0])]
+        return in_turn([self._rewards(state, arm) for arm in range(self.n_arms)])
 
     def _rewards(self, state: KindsState, arm: int) -> tuple[Array, Array]:
         """Contexts and values of an arm's rewards that can still move, oldest first."""
@@ -633,7 +721,7 @@ class KindsEngine:
         out = self._own_means(state, context, n_draws, rng)
         if is_on(state.links):
             self._links.draw_means(state.links, require_context(context, self.context_dim), out, rng)
-        return out
+        return out + drawn_bases(state.bases, len(out), rng) if has_bases(state.bases) else out
 
     def _own_means(self, state: KindsState, context: Array, n_draws: int, rng: Rng) -> Array:
         if len(state.values) == 0 and not is_amounts_on(state.amounts):
@@ -671,9 +759,10 @@ class KindsEngine:
         shares = self.draw_shares(state, context, arm, n_draws, rng)
         if len(state.values) == 0 or is_on(state.links) or is_parted(state):
             return np.empty(0), np.empty((len(shares), 0))
+        base = float(state.bases[BASE, require_arm(arm, self.n_arms)]) if has_bases(state.bases) else 0.0
         if state.rest_is == CONSTANT:
-            return np.append(state.values, state.constant), shares
-        return state.values.copy(), np.ascontiguousarray(shares[:, :-1])
+            return base + np.append(state.values, state.constant), shares
+        return base + state.values, np.ascontiguousarray(shares[:, :-1])
 
     def limit_of(self, state: KindsState) -> Limit:
         """The limit beyond which rewards are windfalls, whose probability `draw_shares` has last; without a side where
@@ -687,6 +776,22 @@ class KindsEngine:
         """Posterior draws of what every arm's reward is worth given the state, (n_draws, n_arms)."""
         if state is not self._door.last:
             self._door.check(self, state)
+        if not has_bases(state.bases):
+            return self._counted_objectives(state, context, objective, n_draws, rng)
+        if not isinstance(objective, ProbabilityAbove):
+            out = self._counted_objectives(state, context, objective, n_draws, rng)
+            return out + drawn_bases(state.bases, n_draws, rng)
+        seed, each = rng.bit_generator.state, []  # the same draws for all arms
+        for arm, base in enumerate(state.bases[BASE]):
+            rng.bit_generator.state = seed
+            own = ProbabilityAbove(objective.value - float(base))
+            each.append(self._counted_objectives(state, context, own, n_draws, rng)[:, arm])
+        return np.stack(each, axis=1)
+
+    def _counted_objectives(
+        self, state: KindsState, context: Array, objective: Objective, n_draws: int, rng: Rng
+    ) -> Array:
+        """What rewards counted from their arm's base are worth."""
         out = self._own_objectives(state, context, objective, n_draws, rng)
         if is_on(state.links):
             x = require_context(context, self.context_dim)
@@ -715,6 +820,13 @@ class KindsEngine:
 
     def _simple_rest(self, state: KindsState) -> tuple[float, float]:
         """Mean and standard deviation of a rest that is a constant, or that nobody has seen."""
+        if has_bases(state.bases):
+            seen = state.tally[: int(state.seen[tallies.USED])]
+            known = (
+                state.rest_is == CONSTANT
+                and (seen[seen[:, tallies.VALUE] == state.constant, tallies.COUNT] >= LEAST).any()
+            )
+            return state.constant, 0.0 if known else unseen(state.bases)
         if state.rest_is == CONSTANT:
             return state.constant, 0.0
         return float(state.values[0]), max(abs(float(state.values[0])), 1.0)
@@ -724,7 +836,9 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         if is_plain(state):
-            return self._chains.moments(chains_of(state), context)
+            out = self._chains.moments(chains_of(state), context)
+            add_to_moments(state.bases, out)
+            return out
         x = require_context(context, self.context_dim)
         if state.rest_is == MIXTURE:
             out = self._chains.moments(chains_of(state), x)
@@ -740,6 +854,7 @@ class KindsEngine:
             trusted(stick_shares.moments)(state.sticks, x, state.values, out)
         if is_on(state.links):
             trusted(links.moments)(state.links.models, state.links.weights, x, out)
+        add_to_moments(state.bases, out)
         return out
 
     def moments_many(self, state: KindsState, contexts: Array) -> Array:
@@ -761,6 +876,7 @@ class KindsEngine:
             stick_shares.moments_many(state.sticks, x, state.values, out)
         if is_on(state.links):
             links.moments_many(state.links.models, state.links.weights, x, out)
+        add_to_moments(state.bases, out)
         return out
 
     def outlook(self, state: KindsState, context: Array) -> tuple[Array, Array]:
@@ -770,7 +886,9 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         if is_plain(state):
-            return self._chains.outlook(chains_of(state), context)
+            moments, noise = self._chains.outlook(chains_of(state), context)
+            add_to_moments(state.bases, moments)
+            return moments, noise
         return self.moments(state, context), self._alike
 
     def choose_by_information(self, state: KindsState, context: Array, n_draws: int, power: float, rng: Rng) -> Choice:
@@ -779,17 +897,19 @@ class KindsEngine:
             self._door.check(self, state)
         if state is self._door.steady:
             return self.rest.choose_by_information(state.rest, context, n_draws, power, rng)
-        if is_plain(state):
+        if is_plain(state) and not has_bases(state.bases):
             return self._chains.choose_by_information(chains_of(state), context, n_draws, power, rng)
-        moments, n = self.moments(state, context), require_count(n_draws, "n_draws")
-        return Choice(*draw_arm(moments, self._alike, n, power, rng))
+        (moments, noise), n = self.outlook(state, context), require_count(n_draws, "n_draws")
+        return Choice(*draw_arm(moments, noise, n, power, rng))
 
     def outlook_many(self, state: KindsState, contexts: Array) -> tuple[Array, Array]:
         """The same in many contexts: moments (n, 2, n_arms), noise (n_arms,)."""
         if state is not self._door.last:
             self._door.check(self, state)
         if is_plain(state):
-            return self._chains.outlook_many(chains_of(state), contexts)
+            moments, noise = self._chains.outlook_many(chains_of(state), contexts)
+            add_to_moments(state.bases, moments)
+            return moments, noise
         return self.moments_many(state, contexts), self._alike
 
     def expected_means(self, state: KindsState, context: Array) -> Array:
@@ -811,10 +931,10 @@ class KindsEngine:
         if state is not self._door.last:
             self._door.check(self, state)
         own = self._own_predictive(state, context, arm)
-        if not is_on(state.links):
-            return own
-        known = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
-        return self._links.predictive(state.links, require_context(context, self.context_dim), arm, own, known)
+        if is_on(state.links):
+            known = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
+            own = self._links.predictive(state.links, require_context(context, self.context_dim), arm, own, known)
+        return own.shifted(float(state.bases[BASE, arm])) if has_bases(state.bases) else own
 
     def _own_predictive(self, state: KindsState, context: Array, arm: int) -> StudentMixture | JumpMixture:
         """The predictive distribution without models of counts and marks."""
@@ -841,6 +961,8 @@ class KindsEngine:
         """
         if state is not self._door.last:
             self._door.check(self, state)
+        if has_bases(state.bases):
+            grid = require_vector(grid, "grid") - state.bases[BASE, require_arm(arm, self.n_arms)]
         out = self._chains.draw_densities(chains_of(state), context, arm, grid, n_draws, rng)
         bulk = out.copy()
         if is_amounts_on(state.amounts):

@@ -6,6 +6,7 @@ import numpy as np
 
 from polyarm.errors import require
 from polyarm.inference import amounts_checks, links_checks, migration
+from polyarm.inference.bases import SPREAD, has_bases
 from polyarm.inference.state_checks import require_numbers, require_range, require_rewards
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies
@@ -37,6 +38,7 @@ def require_kinds(state: "KindsState") -> None:
     require_rows(state, m)
     require_tally(state)
     require_limit(state, m)
+    require_bases(state)
     links_checks.require_links(state.links)
     amounts_checks.require_amounts(state.amounts)
 
@@ -50,6 +52,16 @@ def require_limit(state: "KindsState", m: int) -> None:
         require(m == 1 and state.rest_is == 0, "state.values", "the middle of the bulk alone", state.values)
         status = float(state.amounts.model.level[STATUS])
         require(status == ON, "state.amounts", "on where there is a limit", status)
+
+
+def require_bases(state: "KindsState") -> None:
+    """Raise unless every arm has a base or none has, and no limit parts rewards that are counted from bases."""
+    bases = state.bases
+    require_numbers(bases, "state.bases")
+    require(bases.shape[1] in (0, len(state.data)), "state.bases", f"of {len(state.data)} arms or none", bases.shape)
+    require(bool((bases[SPREAD] >= 0.0).all()), "spreads of state.bases", "at least 0", bases[SPREAD])
+    either = state.limit[0] == 0.0 or not has_bases(bases)
+    require(bool(either), "state.bases", "none where a limit parts rewards", bases)
 
 
 def require_rows(state: "KindsState", m: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 MADE_WITH = "made_with"  # the field that says with what settings a state was made; it is no part of its numbers
-LAYOUT = 6  # of states; every change that added fields made it one more
+LAYOUT = 7  # of states; every change that added fields made it one more
 
 
 def added_to(state: Any, earlier: int) -> tuple[str, ...]:

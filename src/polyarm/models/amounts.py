@@ -1,6 +1,6 @@
 """Amounts above or below a value: a mixture of gamma distributions beside a mixture of Student-t's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,6 +46,10 @@ class AmountMixture:
         t = np.maximum(self._amounts(points), 0.0) * self.shape / self.means
         each = special.gammainc(self.shape, t) if self.unit > 0 else special.gammaincc(self.shape, t)
         return np.asarray(np.clip(self.base_weight * self.base.cdf(points) + each @ self.weights, 0.0, 1.0))
+
+    def shifted(self, by: float) -> "AmountMixture":
+        """The distribution of a draw plus a constant."""
+        return replace(self, base=self.base.shifted(by), origin=self.origin + by)
 
     def mean(self) -> float:
         """Expectation."""

@@ -1,6 +1,6 @@
 """Distributions with jumps: single values that have a probability of their own, and a continuous rest."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,6 +48,11 @@ class JumpMixture:
         jumps = (points[..., None] >= self.values) @ self.weights
         smooth = 0.0 if self.rest is None else self.continuous_weight * self.rest.cdf(points)
         return np.asarray(np.clip(jumps + smooth, 0.0, 1.0))
+
+    def shifted(self, by: float) -> "JumpMixture":
+        """The distribution of a draw plus a constant."""
+        rest = None if self.rest is None else self.rest.shifted(by)
+        return replace(self, values=self.values + by, rest=rest)
 
     def mean(self) -> float:
         """Expectation."""

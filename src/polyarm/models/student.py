@@ -1,6 +1,6 @@
 """Mixtures of Student-t distributions: what a reward's posterior predictive distribution is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -48,6 +48,10 @@ class StudentMixture:
     def _cdf_rows(self, y: Array) -> Array:
         each = special.stdtr(self.dof, (y[:, None] - self.location) / self.scale)
         return np.asarray(np.clip(each @ self.weights, 0.0, 1.0))
+
+    def shifted(self, by: float) -> "StudentMixture":
+        """The distribution of a draw plus a constant."""
+        return replace(self, location=self.location + by)
 
     def mean(self) -> float:
         """Expectation."""

@@ -78,6 +78,7 @@ def nonparametric(
     other_arm_moves: int = 12,
     n_chains: int | None = None,
     windfalls: bool = True,
+    bases: bool = True,
     memory: int | None = None,
     half_life: float | None = None,
     **model: Any,
@@ -86,13 +87,15 @@ def nonparametric(
 
     `explore` names the rule that picks arms, `power` how information weighs regret (see InformationDirected); `memory`
     bounds the state, `half_life` forgets: see RobustEngine.  `n_chains` chains of its sampler learn beside each other
-    while arms are young, four unless contexts are wide, where one takes long enough, and with `windfalls` rare rewards
-    far out on one side are told apart: see KindsEngine.  `model` are the settings of RobustMixture.
+    while arms are young, four unless contexts are wide, where one takes long enough; with `windfalls` rare rewards far
+    out on one side are told apart, and with `bases` rewards are counted from a value that their arm pays again and
+    again, where each has its own: see KindsEngine.  `model` are the settings of RobustMixture.
     """
     mixture = RobustMixture(n_arms, context_dim, **model)
     rest = RobustEngine(mixture, moves, other_arm_moves, memory=memory, half_life=half_life)
     several = 1 if mixture.n_features >= MANY else N_CHAINS
-    engine = KindsEngine(rest, n_chains=several if n_chains is None else n_chains, windfalls=windfalls)
+    several = several if n_chains is None else n_chains
+    engine = KindsEngine(rest, n_chains=several, windfalls=windfalls, bases=bases)
     if require_name(explore, ("information", "optimistic", "thompson"), "explore") == "information":
         return InformationDirected(engine, n_draws, power=float(power))
     return ThompsonSampling(engine) if explore == "thompson" else OptimisticSampling(engine)
