@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyarm.inference import ConjugateEngine, FeatureEngine, GibbsEngine, KindsEngine, RobustEngine
-from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN
+from polyarm.inference.kinds_found import CONSTANT, MIXTURE, UNKNOWN
 from polyarm.models import LinearGaussian, LinearMixture, NormalInverseGamma, RobustMixture
 from polyarm.models.objectives import ExpectedShortfall, ProbabilityAbove, Quantile
 from polyarm.models.student import StudentMixture

@@ -10,7 +10,7 @@ import pytest
 from polyarm.environments.presets import make_scenario
 from polyarm.errors import InvalidArgument
 from polyarm.experiments.running.play import play, sample_world
-from polyarm.inference import KindsEngine, KindsState, RobustEngine, kinds, load_state, save_state
+from polyarm.inference import KindsEngine, KindsState, RobustEngine, kinds, kinds_state, load_state, save_state
 from polyarm.inference.bases import (
     BASE,
     EVIDENCE,
@@ -23,6 +23,7 @@ from polyarm.inference.bases import (
     tied_values,
     with_one_more,
 )
+from polyarm.inference.kinds_state import in_turn
 from polyarm.models import RobustMixture
 from polyarm.models.jumps import JumpMixture
 from polyarm.models.objectives import (
@@ -182,7 +183,7 @@ def require_told(margin: Margins) -> None:
     first = [
         (np.array([x for x, a, _ in rows[:n] if a == arm]).reshape(-1, 2), y) for arm, y in enumerate(by_arm(rows[:n]))
     ]
-    for arm, x, y in kinds.in_turn(first):
+    for arm, x, y in in_turn(first):
         other_state = other.update(other_state, x, arm, y + COSTS[arm], same_rng)
     for x, arm, y in rows[n:]:
         state = engine.update(state, x, arm, y, rng)
@@ -264,7 +265,7 @@ def test_what_is_learnt_and_said_is_that_of_rewards_beyond_the_bases(margin: Mar
     ],
 )
 def test_planted_bugs_are_found(monkeypatch: pytest.MonkeyPatch, name: str, bug: Callable[..., Any]) -> None:
-    monkeypatch.setattr(kinds, name, bug)
+    monkeypatch.setattr(kinds_state if name == "counted_from" else kinds, name, bug)
     with pytest.raises(AssertionError):
         require_told(gamma_margin)
 

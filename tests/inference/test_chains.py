@@ -12,7 +12,7 @@ from polyarm.errors import InvalidArgument
 from polyarm.inference import KindsEngine, KindsState, RobustEngine, RobustState, load_state, save_state
 from polyarm.inference.chains import ChainsEngine, are_alive, chains_of
 from polyarm.inference.door import copied
-from polyarm.inference.kinds import CONSTANT, MIXTURE
+from polyarm.inference.kinds_found import CONSTANT, MIXTURE
 from polyarm.inference.moments import draw_arm
 from polyarm.kernels import chains as chains_kernels
 from polyarm.kernels.mixture.records import K_USED, ROWS

@@ -12,7 +12,7 @@ from polyarm.errors import InvalidArgument
 from polyarm.inference import KindsEngine, RobustEngine
 from polyarm.inference.amounts import HYPERPRIOR, AmountModel
 from polyarm.inference.door import copied
-from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, Found, find_kinds
+from polyarm.inference.kinds_found import CONSTANT, MIXTURE, UNKNOWN, Found, find_kinds
 from polyarm.inference.links import HYPERPRIORS, MARK_GUESS, LinkModels, completed, is_due, snapped, with_cuts
 from polyarm.inference.links_checks import HIGH_LEVEL, MOST_DISPERSED, require_links
 from polyarm.inference.links_grid import CELLS, MOST_MARKS, OFF, WATCHED, applicable, common_step, n_cells, place

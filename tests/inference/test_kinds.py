@@ -11,7 +11,7 @@ from scipy.special import expit
 from polyarm.errors import InvalidArgument, PolyarmError
 from polyarm.inference import KindsEngine, KindsState, RobustEngine, load_state, save_state
 from polyarm.inference.door import NOTHING
-from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, Found, find_kinds
+from polyarm.inference.kinds_found import CONSTANT, MIXTURE, UNKNOWN, Found, find_kinds
 from polyarm.kernels import stick_shares
 from polyarm.kernels import sticks as kernels
 from polyarm.kernels import tally as tallies

@@ -11,7 +11,7 @@ from polyarm.inference import amounts as amounts_engine
 from polyarm.inference import kinds as kinds_engine
 from polyarm.inference import links as links_engine
 from polyarm.inference.amounts import AmountModel
-from polyarm.inference.kinds import CONSTANT, MIXTURE, UNKNOWN, Found
+from polyarm.inference.kinds_found import CONSTANT, MIXTURE, UNKNOWN, Found
 from polyarm.inference.links import LinkModels, Reward
 from polyarm.inference.migration import forget_sums
 from polyarm.kernels import sticks, tally

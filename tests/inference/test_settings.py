@@ -10,7 +10,8 @@ from polyarm.inference import Budget, FeatureEngine, GibbsEngine, KindsEngine, R
 from polyarm.inference.conjugate import ConjugateEngine
 from polyarm.inference.generalized import GeneralizedEngine
 from polyarm.inference.gibbs import RATED_PER_STEP, REDRAW_EVERY
-from polyarm.inference.kinds import CONSTANT, LOOKS, MIXTURE, UNKNOWN
+from polyarm.inference.kinds import LOOKS
+from polyarm.inference.kinds_found import CONSTANT, MIXTURE, UNKNOWN
 from polyarm.inference.predictive import process_mixture
 from polyarm.inference.robust import hyperprior_of
 from polyarm.inference.robust_checks import mended

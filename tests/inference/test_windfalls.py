@@ -12,7 +12,7 @@ from polyarm.errors import InvalidArgument
 from polyarm.experiments.running.play import play, sample_world
 from polyarm.inference import KindsEngine, KindsState, RobustEngine, load_state, save_state
 from polyarm.inference.door import copied
-from polyarm.inference.kinds import is_parted
+from polyarm.inference.kinds_state import is_parted
 from polyarm.inference.windfalls import (
     EVIDENCE,
     EVIDENCE_LEFT,

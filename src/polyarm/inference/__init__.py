@@ -8,7 +8,8 @@ from polyarm.inference.generalized import GeneralizedEngine, GeneralizedState
 from polyarm.inference.gibbs import GibbsEngine, GibbsState
 from polyarm.inference.hurdle import HurdleEngine, HurdleState
 from polyarm.inference.kept_draws import KeptDraws
-from polyarm.inference.kinds import KindsEngine, KindsState
+from polyarm.inference.kinds import KindsEngine
+from polyarm.inference.kinds_state import KindsState
 from polyarm.inference.particles import ParticleEngine, ParticleState
 from polyarm.inference.presets import engine_names, make_engine
 from polyarm.inference.robust import RobustEngine, RobustState

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from polyarm.errors import (
     require_reward,
     require_vector,
 )
-from polyarm.inference.amounts import ENOUGH, AmountModel, AmountState, are_amounts
+from polyarm.inference.amounts import ENOUGH, AmountModel, are_amounts
 from polyarm.inference.amounts import is_on as is_amounts_on
 from polyarm.inference.arms import with_empty_arm
 from polyarm.inference.bases import (
@@ -26,7 +26,6 @@ from polyarm.inference.bases import (
     LONGEST,
     NO_BASES,
     add_to_moments,
-    counted_from,
     drawn_bases,
     find_bases,
     has_bases,
@@ -41,12 +40,23 @@ from polyarm.inference.columns import observe
 from polyarm.inference.door import NOTHING, Door
 from polyarm.inference.failure import LARGE, backup_of, put_back
 from polyarm.inference.gibbs import FIRST_CAPACITY, remaining_share, with_room
-from polyarm.inference.kinds_checks import migrated, require_kinds, rows_fit
-from polyarm.inference.links import LinkModels, LinkState, Reward, is_on
+from polyarm.inference.kinds_checks import migrated, rows_fit
+from polyarm.inference.kinds_found import CONSTANT, FEW, LEAST, MIXTURE, UNKNOWN, Found, find_kinds, is_kind
+from polyarm.inference.kinds_state import (
+    KindsState,
+    are_clicks,
+    counted,
+    in_turn,
+    is_known,
+    is_parted,
+    is_plain,
+    some_rewards,
+)
+from polyarm.inference.links import LinkModels, Reward, is_on
 from polyarm.inference.links_grid import OFF
 from polyarm.inference.migration import forget_sums
 from polyarm.inference.moments import draw_arm
-from polyarm.inference.robust import RobustEngine, RobustState
+from polyarm.inference.robust import RobustEngine
 from polyarm.inference.windfalls import (
     NO_LIMIT,
     YOUNG,
@@ -72,152 +82,17 @@ from polyarm.models.amounts import AmountMixture
 from polyarm.models.jumps import JumpMixture
 from polyarm.models.objectives import ProbabilityAbove
 from polyarm.models.sticks import LogisticSticks
-from polyarm.types import Array, Choice, IntArray, Rng, packed
+from polyarm.types import Array, Choice, IntArray, Rng
 
-SHARE = 0.3  # of the rewards that a value holds at least to be a kind
-SHARE_LEFT = 0.15  # below which it is no longer one
-LEAST = 4  # rewards that it holds at least
-CLICK, NONE = 1.0, 0.0  # while no other value was seen, rewards are one of these, from the first one on
-FEW = 3  # where no more different values were seen, every value seen twice is a kind
 LOOKS = 64  # the values are looked at in every step up to here, then at powers of two
 LEAST_TIED = 2.0  # rewards of two values that say that arms may have bases of their own
 SAME = 1e-12  # relative difference that rounding makes
 PASSES = 5  # over all rewards when the kinds change
-MIXTURE, UNKNOWN, CONSTANT = 0, 1, 2  # what the rest is: the robust model, nothing yet, one value
-
-
-class Found(NamedTuple):
-    """The kinds among the rewards so far, most frequent first, and what the others are; or, where a limit parts
-    windfalls from the bulk, the middle of the bulk.
-    """
-
-    values: tuple[float, ...]
-    rest: int
-    constant: float
-    limit: Limit = NO_LIMIT
-
-
-class KindsState(NamedTuple):
-    """The rest's state, the sticks with every arm's rewards, and the values that rewards took.
-
-    Sticks and data are laid out as in kernels.sticks, tally and seen as in kernels.tally; without kinds there are no
-    sticks and the rest's state holds the rewards.  rest_is tells whether the rest is a mixture, unknown or a constant.
-    links holds the models of counts and marks beside all of this, amounts the other model of the rest.
-    other_chains are those that learn the rest beside the first one, as if nothing was learnt once that one is alone.
-    Where a limit (side, at) parts windfalls from the bulk of the rewards (see windfalls), the only kind is the bulk:
-    sticks tell the two apart, rest learns the bulk, amounts the windfalls, and values is the bulk's middle.
-    Where arms have bases of their own (see bases), all of this is of rewards counted from their arm's base.
-    """
-
-    rest: RobustState
-    sticks: Sticks
-    data: tuple[Array, ...]
-    values: Array
-    rest_is: int
-    constant: float
-    tally: Array
-    seen: Array
-    n_rewards: int
-    links: LinkState
-    amounts: AmountState
-    other_chains: Chains
-    limit: Array
-    bases: Array
-    made_with: str = ""
-
-    def after(self, rest: RobustState, n: int) -> "KindsState":
-        """The state after n rewards, the last of which the rest has learnt: `_replace` takes ten times as long."""
-        return packed(KindsState, (rest, *self[1:8], n, *self[9:]))
-
-    def require_sound(self) -> None:
-        """Raise unless every reward has a row and a kind, and all numbers are finite."""
-        require_kinds(self)
-
-    @staticmethod
-    def growing_axes() -> dict[str, tuple[int, ...]]:
-        """Axes that grow: rewards, and what depends on the number of kinds."""
-        return {"data": (0, 1), "values": (0,), "bases": (1,)}
-
-    @staticmethod
-    def added_fields() -> dict[str, int]:
-        """Fields that earlier layouts of states did not have."""
-        return {"links": 1, "amounts": 2, "other_chains": 4, "limit": 6, "bases": 7}
-
-
-def is_plain(state: KindsState) -> bool:
-    """Whether the robust model is the only one, by however many chains."""
-    return len(state.values) == 0 and not is_on(state.links) and not is_amounts_on(state.amounts)
-
-
-def is_parted(state: KindsState) -> bool:
-    """Whether windfalls are apart from the bulk of the rewards."""
-    return bool(state.limit[0] != 0.0)
-
-
-def is_kind(values: Array, y: float) -> bool:
-    """Whether a reward is one of the values that are kinds."""
-    return len(values) > 0 and bool((values == y).any())
-
-
-def is_known(values: Array, limit: Array | Limit, y: float) -> bool:
-    """Whether a reward is of a kind: one of the values, or where a limit parts rewards, of the bulk."""
-    return is_kind(values, y) if limit[0] == 0.0 else not is_windfall(limit, y)
 
 
 def is_looked_at(n: int) -> bool:
     """Whether rewards without kinds may turn out to be amounts after n of them."""
     return n >= ENOUGH and n & (n - 1) == 0
-
-
-def some_rewards(rest: RobustState) -> Array:
-    """A sample of the rewards that the robust model has learnt: all of them while they are few."""
-    return np.asarray(rest.reservoir[: rest.n_rewards] + rest.shared.origin)
-
-
-def find_kinds(tally: Array, seen: Array, values: Array, may_be_clicks: bool = True) -> Found:
-    """The kinds given how often each value was seen and which are kinds already."""
-    n, lost, used = float(seen[tallies.N]), float(seen[tallies.LOST]), int(seen[tallies.USED])
-    counts = sorted(((float(c), float(v)) for v, c in tally[:used]), key=lambda pair: -pair[0])
-    few = lost == 0 and used <= FEW
-    if may_be_clicks and few and counts and all(v in (CLICK, NONE) for _, v in counts):
-        return Found((NONE,), CONSTANT, CLICK) if set(values) == {NONE} else Found((CLICK,), CONSTANT, NONE)
-    if few:
-        kinds = [v for c, v in counts if c >= 2][: max(used - 1, 1)]
-        if used == 2:  # which of the two is the more frequent does not matter
-            kinds = [v for _, v in counts if is_kind(values, v)][:1] or kinds
-    else:
-        kinds = [v for c, v in counts if c >= LEAST and c + lost >= n * (SHARE_LEFT if is_kind(values, v) else SHARE)]
-    others = [v for _, v in counts if v not in kinds]
-    if not kinds:
-        return Found((), MIXTURE, 0.0)
-    if lost > 0 or len(others) > 1:
-        return Found(tuple(kinds), MIXTURE, 0.0)
-    return Found(tuple(kinds), CONSTANT if others else UNKNOWN, others[0] if others else 0.0)
-
-
-def are_clicks(state: KindsState) -> bool:
-    """Whether nothing but 0 and 1 was seen."""
-    values = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
-    return bool(state.seen[tallies.LOST] == 0 and np.isin(values, (CLICK, NONE)).all())
-
-
-def counted(state: KindsState, reward: Reward) -> Reward:
-    """A reward counted from its arm's base."""
-    if not has_bases(state.bases):
-        return reward
-    known = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
-    return reward._replace(value=counted_from(float(state.bases[BASE, reward.arm]), reward.value, known))
-
-
-def in_turn(rewards: list[tuple[Array, Array]]) -> list[Reward]:
-    """Rewards of all arms, those of different arms taken in turn, oldest first."""
-    dated: list[tuple[float, Reward]] = []
-    for arm, (contexts, values) in enumerate(rewards):
-        n = len(values)
-        dated += [
-            ((i + 0.5) / n, Reward(arm, x, float(y))) for i, (x, y) in enumerate(zip(contexts, values, strict=True))
-        ]
-    return [reward for _, reward in sorted(dated, key=lambda pair: pair[0])]
 
 
 @dataclass(frozen=True, eq=False)

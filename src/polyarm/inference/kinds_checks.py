@@ -13,7 +13,7 @@ from polyarm.kernels import tally as tallies
 from polyarm.kernels.amounts import ON, STATUS
 
 if TYPE_CHECKING:
-    from polyarm.inference.kinds import KindsState
+    from polyarm.inference.kinds_state import KindsState
 
 N_RESTS = 3  # what the rest can be: a mixture, unknown, a constant
 
