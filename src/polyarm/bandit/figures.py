@@ -42,11 +42,13 @@ def draw_densities(found: Sequence[Density], places: Mapping[str, int] | None = 
 
 
 def draw_bars(panel: Any, pairs: Sequence[tuple[Density, Mapping[str, Any]]]) -> None:
-    """Probability of every single value, the arms side by side, with 95 % intervals."""
+    """Probability of every single value, arms that take it side by side, with 95 % intervals."""
     values = sorted({value for one, _ in pairs for value in one.jumps})
-    width = 0.8 / len(pairs)
-    for order, (one, style) in enumerate(pairs):
-        at = np.array([values.index(value) for value in one.jumps]) + width * (order - (len(pairs) - 1) / 2)
+    takers = {value: [one.arm for one, _ in pairs if value in one.jumps] for value in values}
+    width = 0.8 / max(len(arms) for arms in takers.values())
+    for one, style in pairs:
+        among = [takers[value].index(one.arm) - (len(takers[value]) - 1) / 2 for value in one.jumps]
+        at = np.array([values.index(value) for value in one.jumps]) + width * np.array(among)
         shares = np.array(list(one.jumps.values()))
         bands = np.array([one.jump_bands.get(value, (share, share)) for value, share in one.jumps.items()])
         panel.bar(at, shares, 0.9 * width, color=style["color"], alpha=0.75, label=one.arm)
