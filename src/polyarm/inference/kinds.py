@@ -284,8 +284,10 @@ class KindsEngine:
             sizes = state.sticks.sizes if len(state.values) > 0 else state.rest.sizes[:, ROWS:]
             young = sizes[reward.arm, 0] < YOUNG_ARM
             return bool(n in BASE_LOOKS or (young and (reward.value != base or spread > 0.0)))
+        if n not in BASE_LOOKS or is_parted(state) or are_clicks(state):
+            return False
         ties = state.tally[: int(state.seen[tallies.USED]), tallies.COUNT] >= LEAST_TIED
-        return n in BASE_LOOKS and int(ties.sum()) >= 2 and not is_parted(state) and not are_clicks(state)
+        return bool(ties.sum() >= 2)
 
     def _uncounted(self, state: KindsState) -> list[tuple[Array, Array]]:
         """Contexts and values of every arm's rewards that can still move, oldest first, counted from 0."""
