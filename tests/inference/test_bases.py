@@ -313,6 +313,17 @@ def test_bases_end_where_arms_take_each_others() -> None:
     state.require_sound()
 
 
+@pytest.mark.parametrize("start", [41, 62, 80])
+def test_values_that_looked_like_bases_are_shared_to_the_last_digit_when_bases_end(start: int) -> None:
+    for seed in range(6):
+        rng, engine = np.random.default_rng(seed), engine_of()
+        values = np.round(rng.uniform(-2, 2, 3), 2) if seed % 2 else rng.uniform(-2, 2, 3)
+        arms = [t if t < start else int(rng.integers(3)) for t in range(start + 60)]
+        state = learnt(engine, [(rng.standard_normal(2), t % 3, float(values[a % 3])) for t, a in enumerate(arms)])
+        assert not has_bases(state.bases)
+        assert sorted(kinds_state.values_seen(state)) == sorted(values), seed
+
+
 def test_a_unit_that_is_a_power_of_two_changes_nothing() -> None:
     engine, rows = engine_of(n_chains=2), profits(150)
     x, scale = np.array([0.4, 0.1]), 2.0**10

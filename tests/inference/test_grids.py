@@ -13,9 +13,10 @@ from polyarm.inference import KindsEngine, RobustEngine
 from polyarm.inference.amounts import HYPERPRIOR, AmountModel
 from polyarm.inference.door import copied
 from polyarm.inference.kinds_found import CONSTANT, MIXTURE, UNKNOWN, Found, find_kinds
-from polyarm.inference.links import HYPERPRIORS, MARK_GUESS, LinkModels, completed, is_due, snapped, with_cuts
+from polyarm.inference.links import HYPERPRIORS, MARK_GUESS, NEAR, LinkModels, completed, is_due, with_cuts
 from polyarm.inference.links_checks import HIGH_LEVEL, MOST_DISPERSED, require_links
 from polyarm.inference.links_grid import CELLS, MOST_MARKS, OFF, WATCHED, applicable, common_step, n_cells, place
+from polyarm.inference.rounding import snapped
 from polyarm.kernels import tally as tallies
 from polyarm.kernels.amounts import ON
 from polyarm.kernels.generalized import EDGE
@@ -158,8 +159,8 @@ def test_what_lies_beyond_all_values_has_what_is_left_of_the_mean() -> None:
 
 def test_values_near_a_reward_are_that_reward() -> None:
     values = np.array([0.1, 0.2, 0.30000000000000004, 0.4])
-    assert snapped(values, np.array([0.3, 9.0]), 0.1).tolist() == [0.1, 0.2, 0.3, 0.4]
-    assert snapped(values, np.array([0.31]), 0.1).tolist() == values.tolist()
+    assert snapped(values, np.array([0.3, 9.0]), NEAR * 0.1).tolist() == [0.1, 0.2, 0.3, 0.4]
+    assert snapped(values, np.array([0.31]), NEAR * 0.1).tolist() == values.tolist()
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 1000, 4096])

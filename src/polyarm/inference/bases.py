@@ -15,17 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polyarm.inference import windfalls
+from polyarm.inference.rounding import SAME, shortest, snapped
 from polyarm.types import Array, IntArray, Mask, Rng
 
 SHARE, SHARE_LEFT = 0.3, 0.15  # of an arm's rewards that one value holds at least, to have a base and to keep it
 TIED = 0.05  # of an arm's rewards that a value holds at least to be its base
 FOREIGN = 0.02  # share of rewards that may be the base of another arm
 EVIDENCE = 8.0  # that arms have different bases, whichever of them is taken for the common one
-LOOKS = frozenset([*range(2, 17), *(math.ceil(16 * 1.25**i) for i in range(1, 150))])  # numbers of rewards
+LOOKS = windfalls.LOOKS | frozenset(range(2, 16))  # numbers of rewards after which bases are looked for
 HEARD = 8  # rewards of an arm that has a base from which it may be another, or none
 YOUNG = 16  # rewards of an arm until which one beyond its base asks whether that is the base
 LONGEST = 4096  # rewards, the latest, that are counted anew when bases change
-SAME = 1e-12  # relative difference that rounding makes
 UNSEEN = 10.0  # a reward beyond the base that nobody has seen yet, in ranges of the bases
 BASE, SPREAD = 0, 1
 NO_BASES = np.zeros((2, 0))
@@ -142,6 +143,13 @@ def counted_from(base: float, reward: float, known: Array) -> float:
     counted = reward - base
     near = known[np.abs(known - counted) <= SAME * (abs(reward) + abs(base))]
     return float(near[0]) if len(near) > 0 else counted
+
+
+def restored(counted: Array, base: float, bases: Array) -> Array:
+    """Rewards that were counted from a base, as they were: arms that share a value must share it to the last digit."""
+    rewards = counted + base
+    sizes = np.abs(rewards) + abs(base)
+    return snapped(shortest(rewards, sizes), bases[BASE], SAME * sizes)
 
 
 def unseen(bases: Array) -> float:

@@ -29,6 +29,7 @@ from polyarm.inference.bases import (
     drawn_bases,
     find_bases,
     has_bases,
+    restored,
     same_bases,
     unseen,
     with_one_more,
@@ -46,17 +47,20 @@ from polyarm.inference.kinds_state import (
     KindsState,
     are_clicks,
     counted,
+    counts_seen,
     in_turn,
     is_known,
     is_parted,
     is_plain,
     some_rewards,
+    values_seen,
 )
 from polyarm.inference.links import LinkModels, Reward, is_on
 from polyarm.inference.links_grid import OFF
 from polyarm.inference.migration import forget_sums
 from polyarm.inference.moments import draw_arm
 from polyarm.inference.robust import RobustEngine
+from polyarm.inference.rounding import SAME, snapped
 from polyarm.inference.windfalls import (
     NO_LIMIT,
     YOUNG,
@@ -86,7 +90,6 @@ from polyarm.types import Array, Choice, IntArray, Rng
 
 LOOKS = 64  # the values are looked at in every step up to here, then at powers of two
 LEAST_TIED = 2.0  # rewards of two values that say that arms may have bases of their own
-SAME = 1e-12  # relative difference that rounding makes
 PASSES = 5  # over all rewards when the kinds change
 
 
@@ -286,15 +289,14 @@ class KindsEngine:
             return bool(n in BASE_LOOKS or (young and (reward.value != base or spread > 0.0)))
         if n not in BASE_LOOKS or is_parted(state) or are_clicks(state):
             return False
-        ties = state.tally[: int(state.seen[tallies.USED]), tallies.COUNT] >= LEAST_TIED
-        return bool(ties.sum() >= 2)
+        return bool((counts_seen(state)[:, tallies.COUNT] >= LEAST_TIED).sum() >= 2)
 
     def _uncounted(self, state: KindsState) -> list[tuple[Array, Array]]:
         """Contexts and values of every arm's rewards that can still move, oldest first, counted from 0."""
         rewards = [self._rewards(state, arm) for arm in range(self.n_arms)]
         if not has_bases(state.bases):
             return rewards
-        return [(x, y + base) for (x, y), base in zip(rewards, state.bases[BASE], strict=True)]
+        return [(x, restored(y, base, state.bases)) for (x, y), base in zip(rewards, state.bases[BASE], strict=True)]
 
     def _counted_anew(
         self, state: KindsState, bases: Array, rewards: list[tuple[Array, Array]], rng: Rng
@@ -503,9 +505,7 @@ class KindsEngine:
         rows = np.roll(state.rest.data[arm][:n], -first, axis=0)
         shift = float(state.rest.shared.origin)
         values = rows[:, -1] + shift
-        for value in state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]:
-            near = np.abs(values - value) <= SAME * (np.abs(values) + abs(shift))
-            values[near] = value  # a shift there and back may not end where it began
+        values = snapped(values, values_seen(state), SAME * (np.abs(values) + abs(shift)))
         return rows[:, :d] + state.rest.features.base[:d], values
 
     def _rebuilt(self, state: KindsState, found: Found, reward: Reward, rng: Rng) -> KindsState:
@@ -698,7 +698,7 @@ class KindsEngine:
     def _simple_rest(self, state: KindsState) -> tuple[float, float]:
         """Mean and standard deviation of a rest that is a constant, or that nobody has seen."""
         if has_bases(state.bases):
-            seen = state.tally[: int(state.seen[tallies.USED])]
+            seen = counts_seen(state)
             known = (
                 state.rest_is == CONSTANT
                 and (seen[seen[:, tallies.VALUE] == state.constant, tallies.COUNT] >= LEAST).any()
@@ -809,8 +809,8 @@ class KindsEngine:
             self._door.check(self, state)
         own = self._own_predictive(state, context, arm)
         if is_on(state.links):
-            known = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
-            own = self._links.predictive(state.links, require_context(context, self.context_dim), arm, own, known)
+            x = require_context(context, self.context_dim)
+            own = self._links.predictive(state.links, x, arm, own, values_seen(state))
         return own.shifted(float(state.bases[BASE, arm])) if has_bases(state.bases) else own
 
     def _own_predictive(self, state: KindsState, context: Array, arm: int) -> StudentMixture | JumpMixture:

@@ -85,18 +85,27 @@ def some_rewards(rest: RobustState) -> Array:
     return np.asarray(rest.reservoir[: rest.n_rewards] + rest.shared.origin)
 
 
+def counts_seen(state: KindsState) -> Array:
+    """Values that were seen and how often, (n, 2), as far as the tally has room for them."""
+    return state.tally[: int(state.seen[tallies.USED])]
+
+
+def values_seen(state: KindsState) -> Array:
+    """Values that were seen, as far as the tally has room for them."""
+    return counts_seen(state)[:, tallies.VALUE]
+
+
 def are_clicks(state: KindsState) -> bool:
     """Whether nothing but 0 and 1 was seen."""
-    values = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
-    return bool(state.seen[tallies.LOST] == 0 and np.isin(values, (CLICK, NONE)).all())
+    return bool(state.seen[tallies.LOST] == 0 and np.isin(values_seen(state), (CLICK, NONE)).all())
 
 
 def counted(state: KindsState, reward: Reward) -> Reward:
     """A reward counted from its arm's base."""
     if not has_bases(state.bases):
         return reward
-    known = state.tally[: int(state.seen[tallies.USED]), tallies.VALUE]
-    return reward._replace(value=counted_from(float(state.bases[BASE, reward.arm]), reward.value, known))
+    base = float(state.bases[BASE, reward.arm])
+    return reward._replace(value=counted_from(base, reward.value, values_seen(state)))
 
 
 def in_turn(rewards: list[tuple[Array, Array]]) -> list[Reward]:

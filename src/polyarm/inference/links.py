@@ -21,6 +21,7 @@ from polyarm.inference.gibbs import with_room
 from polyarm.inference.links_checks import require_links
 from polyarm.inference.links_grid import OFF, applicable, n_cells, place
 from polyarm.inference.migration import forget_sums
+from polyarm.inference.rounding import snapped
 from polyarm.kernels import generalized
 from polyarm.kernels import links as kernels
 from polyarm.kernels import sticks as columns_of
@@ -40,6 +41,7 @@ PASSES = 8  # over all rewards when models begin
 YOUNG = 64  # rewards up to which an arm's are visited twice after each
 WORK = 20_000  # multiplications a reward may cost for what the arms share
 MARK_GUESS = 0.5  # rewards of every mark that the prior of the cut points counts for
+NEAR = 1e-6  # of a step of the grid, within which a value is one that was seen
 UNLIKELY = 1e-9  # values of less probability are no jumps
 ROUNDING = 1e-12  # a probability that rounding may leave, and a share of the largest value
 LOOKED_AT = 2048  # rewards of an arm, the latest, that the cut points are fitted to
@@ -287,7 +289,7 @@ class LinkModels:
                 jumps[value] = jumps.get(value, 0.0) + float(state.weights[0]) * weight
         for family in range(FAMILIES):
             if state.weights[1 + family] > 0:
-                values = snapped(self.values(state, family), known, float(state.models.grid[STEP]))
+                values = snapped(self.values(state, family), known, NEAR * float(state.models.grid[STEP]))
                 shares, mean, alone = np.empty(len(values)), np.zeros((2, self.n_arms)), np.zeros(1 + FAMILIES)
                 alone[1 + family] = 1.0
                 kernels.probabilities(state.models, family, arm, x, shares)
@@ -348,11 +350,3 @@ def completed(shares: Array, values: Array, mean: Array | float) -> tuple[Array,
     is_far = (share[..., -1] > ROUNDING) & (lacking > ROUNDING * np.abs(values).max())
     at[..., -1] += np.divide(lacking, share[..., -1], out=np.zeros(is_far.shape), where=is_far)
     return share, at
-
-
-def snapped(values: Array, known: Array, step: float) -> Array:
-    """Values, those near a known one replaced by it: a multiple of a step may not end where a reward did."""
-    out = values.copy()
-    for value in known:
-        out[np.abs(values - value) <= 1e-6 * step] = value
-    return out
