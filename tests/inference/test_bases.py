@@ -147,6 +147,57 @@ def test_an_arm_that_has_paid_nothing_twice_has_a_guess() -> None:
     assert with_one_more(NO_BASES).shape == (2, 0)
 
 
+def test_an_arm_keeps_its_base_until_enough_is_heard_of_another() -> None:
+    before = np.array([[-1.0, -2.0, -3.0], [0.0, 0.0, 0.0]])
+    others = [np.full(9, -2.0), np.full(9, -3.0)]
+    few, many = 50.0 + np.arange(7.0), 50.0 + np.arange(10.0)
+    assert find_bases([few, *others], before)[:, 0].tolist() == [-1.0, 0.0]
+    assert find_bases([many, *others], before)[:, 0].tolist() == [-2.5, 0.5]
+    assert find_bases([np.array([-0.5, -0.5]), *others], before)[BASE, 0] == -1.0  # two rewards, and not further out
+    assert find_bases([np.array([-1.5, -1.5]), *others], before)[BASE, 0] == -1.5
+    assert find_bases([np.full(8, -0.5), *others], before)[BASE, 0] == -0.5
+
+
+def test_a_success_that_nobody_or_hardly_anybody_has_seen_may_have_any_size() -> None:
+    engine = engine_of()
+    state = learnt(engine, [(x, arm, -float(COSTS[arm])) for x, arm, _ in profits(60)])
+    size, X = 10.0 * np.ptp(COSTS), np.zeros(2)
+    p = engine.draw_shares(state, X, 1, 4000, np.random.default_rng(0))[:, -1]
+    sd = np.sqrt((p**2).mean()) * size  # of p times a success of mean 0
+    assert engine.moments(state, X)[1, 1] == pytest.approx(sd, rel=0.1)
+    for n in range(1, 6):
+        state = engine.update(state, X, 1, 8.0 - float(COSTS[1]), np.random.default_rng(n))
+        spread = engine.draw_means(state, X, 2000, np.random.default_rng(0))[:, 1].std()
+        assert (spread > 0.08 * size) == (n < 4), (n, spread)
+
+
+def test_the_latest_rewards_are_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "LONGEST", 12)
+    engine, rng = engine_of(), np.random.default_rng(0)
+    state, rows = learnt(engine, profits(60)), profits(60)
+    rewards = [(np.full((20, 2), arm + np.arange(20.0)[:, None] / 100), np.arange(20.0)) for arm in range(3)]
+    anew = engine._counted_anew(state, state.bases, rewards, rng)
+    assert anew.n_rewards == 61
+    firsts = [engine._rewards(anew, arm)[0][:, 0] - arm for arm in range(3)]
+    np.testing.assert_allclose(np.concatenate(firsts), np.tile([0.16, 0.17, 0.18, 0.19], 3))
+    bounded = engine_of(memory=5)
+    assert learnt(bounded, rows).n_rewards == 60
+
+
+def test_no_windfalls_are_told_apart_from_rewards_that_are_counted_from_bases() -> None:
+    """Two arms always pay a value of their own and are hardly played, two are continuous with a rare 1000."""
+    rng, engine = np.random.default_rng(0), engine_of(4)
+    state = engine.init()
+    for t in range(500):
+        arm = t % 4 if t < 60 or t % 10 == 0 else 2 + t % 2
+        y = rng.standard_normal() + (1000.0 if rng.random() < 0.08 else 0.0) if arm > 1 else -1.0 - arm
+        state = engine.update(state, rng.standard_normal(2), arm, float(y), rng)
+    state.require_sound()
+    assert has_bases(state.bases)
+    assert len(state.values) == 0  # else nobody would look for windfalls
+    assert engine.limit_of(state).side == 0.0
+
+
 def test_rounding_makes_no_new_values() -> None:
     known = np.array([8.0, 0.0])
     for cost in (0.37, 1.1, 1e-9, 123.456):
